@@ -1,0 +1,61 @@
+PYTHON ?= python3
+STORE  ?= sqlite
+KILLS  ?= 200
+ARGS   ?=
+
+BIN   := .venv/bin
+READY := .venv/.ready
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --no-input
+
+.DEFAULT_GOAL := help
+.PHONY: demo test check bench spec crash lock clean help
+.DELETE_ON_ERROR:
+
+demo: $(READY) ## run the demonstration
+	$(BIN)/python examples/demo.py $(ARGS)
+
+test: $(READY) ## run the tests; ARGS="-k fencing" passes options on to pytest
+	$(BIN)/python -m pytest -n 2 --dist=loadfile $(ARGS)
+
+check: $(READY) ## lint, formatting, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: $(READY) ## run the benchmarks; ARGS chooses which
+	$(BIN)/python -m bench $(ARGS)
+
+spec: $(READY) ## show which statements of docs/spec are shown by a test or a benchmark
+	$(BIN)/python tools/spec_coverage.py $(ARGS)
+
+crash: $(READY) ## kill workers at random and check what is promised; STORE=sqlite KILLS=200
+	$(BIN)/python -m tests.crash --store $(STORE) --kills $(KILLS) $(ARGS)
+
+lock: $(READY) ## pin requirements/dev.txt anew from pyproject.toml; ARGS=--upgrade for newer versions
+	$(BIN)/uv --no-config pip compile --quiet --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-emit-find-links \
+		--custom-compile-command "make lock" \
+		--all-extras --group dev $(ARGS) -o requirements/dev.txt pyproject.toml > /dev/null
+
+clean: ## remove everything that make has made, .venv too
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' \
+		| while IFS="$$(printf '\t')" read -r name text; do printf '  %-7s %s\n' "$$name" "$$text"; done
+
+$(READY): requirements/dev.txt pyproject.toml
+	@command -v $(PYTHON) > /dev/null || { \
+		echo "$(PYTHON) not found; choose one with: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Taskyard needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1)." \
+			"Choose another with: make PYTHON=python3.12" >&2; exit 1; }
+	@echo "setting up .venv"
+	@$(PYTHON) -m venv .venv
+	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@

@@ -1,0 +1,92 @@
+"""Which errors are worth another try: one table, which users extend."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from enum import StrEnum
+
+from taskyard.domain.errors import Fatal
+from taskyard.domain.retry import Retry
+
+RETRIED_STATUS = frozenset({429, 503})
+FATAL_STATUS = frozenset({400, 401, 403, 404})
+
+
+class Advice(StrEnum):
+    RETRY = "retry"
+    FATAL = "fatal"
+
+
+Rule = Callable[[BaseException], Advice | None]
+"""Looks at one error; None means: no opinion, ask the next rule."""
+
+
+def http_status(error: BaseException) -> int | None:
+    """The status an HTTP client's error carries, whichever client it is.
+
+    httpx, requests and aiohttp each put it elsewhere, and none of them is a dependency.
+    """
+    for holder in (error, getattr(error, "response", None)):
+        for name in ("status_code", "status", "code"):
+            value = getattr(holder, name, None)
+            if isinstance(value, int) and 100 <= value <= 599:
+                return value
+    return None
+
+
+def retry_after(error: BaseException) -> float | None:
+    """Seconds the other side asked us to wait, if the error says so."""
+    asked = getattr(error, "after", None) if isinstance(error, Retry) else None
+    if asked is not None:
+        return float(asked)
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    if headers is None:
+        headers = getattr(error, "headers", None)
+    try:
+        return float(headers["Retry-After"]) if headers is not None else None
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def by_type(advice: Advice, *types: type[BaseException]) -> Rule:
+    return lambda error: advice if isinstance(error, types) else None
+
+
+def by_status(error: BaseException) -> Advice | None:
+    status = http_status(error)
+    if status in RETRIED_STATUS:
+        return Advice.RETRY
+    return Advice.FATAL if status in FATAL_STATUS else None
+
+
+def disk_full(error: BaseException) -> Advice | None:
+    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return Advice.FATAL if full else None
+
+
+RULES: tuple[Rule, ...] = (
+    by_type(Advice.FATAL, Fatal),
+    by_type(Advice.RETRY, Retry),
+    by_status,
+    disk_full,
+    by_type(Advice.RETRY, TimeoutError, ConnectionError),
+)
+
+
+class Classifier:
+    """Asks the rules in order; an error nobody knows is worth the retries its kind has."""
+
+    def __init__(self, rules: tuple[Rule, ...] = RULES) -> None:
+        self._rules = rules
+
+    def extended(self, *rules: Rule) -> Classifier:
+        """The same table with these rules asked first."""
+        return Classifier(rules + self._rules)
+
+    def advise(self, error: BaseException) -> Advice:
+        for rule in self._rules:
+            advice = rule(error)
+            if advice is not None:
+                return advice
+        return Advice.RETRY

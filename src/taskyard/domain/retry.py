@@ -1,0 +1,76 @@
+"""When a failed task is tried again."""
+
+from __future__ import annotations
+
+import random
+from typing import Literal
+
+import msgspec
+
+from taskyard.domain.errors import InvalidOption
+
+Spacing = Literal["none", "fixed", "exponential"]
+
+
+class RetryPolicy(msgspec.Struct, frozen=True):
+    """`retries=3` means at most four charged runs."""
+
+    retries: int = 0
+    spacing: Spacing = "none"
+    base: float = 60.0
+    cap: float = 300.0
+    jitter: bool = False
+
+    def __post_init__(self) -> None:
+        if self.retries < 0:
+            raise InvalidOption(f"retries must be 0 or more, not {self.retries}")
+        if self.base < 0 or self.cap < 0:
+            raise InvalidOption("a retry delay cannot be negative")
+
+    @property
+    def max_charged(self) -> int:
+        return self.retries + 1
+
+    def delay(self, failures: int, *, asked: float | None = None) -> float:
+        """Seconds to wait after the `failures`-th failure (1 is the first).
+
+        A delay the other side asked for (Retry-After) is honoured as it is.
+        """
+        if asked is not None:
+            return max(0.0, asked)
+        match self.spacing:
+            case "none":
+                return 0.0
+            case "fixed":
+                return self.base
+            case "exponential":
+                # 2**1024 overflows a float; any sane cap is reached long before.
+                delay = min(self.base * 2.0 ** min(failures - 1, 64), self.cap)
+                return random.uniform(0.0, delay) if self.jitter else delay
+
+
+class Retry(Exception):
+    """Raised by a handler: try this task again, after `after` seconds if given.
+
+    Also where retry policies are made: `Retry.exponential(3, base=60, cap=300)`.
+    """
+
+    def __init__(self, message: str = "retry asked for", *, after: float | None = None) -> None:
+        super().__init__(message)
+        self.after = after
+
+    @staticmethod
+    def never() -> RetryPolicy:
+        return RetryPolicy()
+
+    @staticmethod
+    def fixed(retries: int, *, delay: float) -> RetryPolicy:
+        return RetryPolicy(retries=retries, spacing="fixed", base=delay, cap=delay)
+
+    @staticmethod
+    def exponential(
+        retries: int, *, base: float = 60.0, cap: float = 300.0, jitter: bool = False
+    ) -> RetryPolicy:
+        return RetryPolicy(
+            retries=retries, spacing="exponential", base=base, cap=cap, jitter=jitter
+        )

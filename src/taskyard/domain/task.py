@@ -1,0 +1,229 @@
+"""The task: before it is saved, as a worker holds it, and as anyone may look at it."""
+
+from __future__ import annotations
+
+import os
+import time
+from enum import StrEnum
+
+import msgspec
+
+from taskyard.domain.clock import Instant
+from taskyard.domain.errors import InvalidOption, PayloadTooLarge
+from taskyard.domain.state import Reason, State
+
+DEFAULT_LANE = "default"
+DEFAULT_PRIORITY = 5
+HIGHEST_PRIORITY = 1
+LOWEST_PRIORITY = 10
+DEFAULT_TIMEOUT = 7200.0
+DEFAULT_RETRIES = 3
+MAX_PAYLOAD_BYTES = 1_000_000
+MAX_RESULT_BYTES = 1_000_000
+MAX_NAME = 200
+MAX_KEYS = 16
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+def new_task_id() -> str:
+    """Time-ordered (so that indexes grow at their end), made by the caller.
+
+    The caller makes the id so that an enqueue whose answer was lost can simply be repeated.
+    """
+    number = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10))
+    return "".join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
+
+
+class Until(StrEnum):
+    """How long a dedup key is kept."""
+
+    START = "start"
+    END = "end"
+
+
+class Clash(StrEnum):
+    """What happens to an enqueue whose dedup key is already kept by another task."""
+
+    KEEP = "keep"
+
+
+class Dedup(msgspec.Struct, frozen=True):
+    key: str
+    until: Until = Until.END
+    clash: Clash = Clash.KEEP
+
+
+class NewTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A task that is not saved yet."""
+
+    kind: str
+    payload: str  # JSON
+    id: str = msgspec.field(default_factory=new_task_id)
+    lane: str = DEFAULT_LANE
+    priority: int = DEFAULT_PRIORITY
+    keys: tuple[str, ...] = ()
+    group: str = ""
+    dedup: Dedup | None = None
+    requires: tuple[str, ...] = ()  # capabilities a node must have
+    max_charged: int = DEFAULT_RETRIES + 1
+    timeout: float = DEFAULT_TIMEOUT
+    run_at: Instant | None = None  # None: at once
+    delay: float | None = None  # seconds from now, by the store's clock
+    deadline: Instant | None = None  # not to be started after this
+
+    def check(self, *, max_payload: int = MAX_PAYLOAD_BYTES) -> None:
+        """Refuse what no store could run; the message says what to do instead."""
+        _check_name("kind", self.kind)
+        _check_name("lane", self.lane)
+        _check_name("id", self.id)
+        if len(self.keys) > MAX_KEYS:
+            raise InvalidOption(f"a task holds at most {MAX_KEYS} keys, not {len(self.keys)}")
+        for key in self.keys:
+            _check_name("key", key)
+        if len(set(self.keys)) != len(self.keys):
+            raise InvalidOption(f"the same key is named twice: {', '.join(self.keys)}")
+        if self.dedup is not None:
+            _check_name("dedup key", self.dedup.key)
+        if len(self.group) > MAX_NAME:
+            raise InvalidOption(f"group is longer than {MAX_NAME} characters")
+        check_priority(self.priority)
+        if not self.timeout > 0:
+            raise InvalidOption(f"timeout must be more than 0 seconds, not {self.timeout:g}")
+        if self.max_charged < 1:
+            raise InvalidOption(f"max_charged must be 1 or more, not {self.max_charged}")
+        if self.delay is not None and self.delay < 0:
+            raise InvalidOption(f"delay must be 0 seconds or more, not {self.delay:g}")
+        if self.delay is not None and self.run_at is not None:
+            raise InvalidOption("give either delay or run_at, not both")
+        size = len(self.payload.encode())
+        if size > max_payload:
+            raise PayloadTooLarge(
+                f"the payload of this {self.kind} task is {size:,} bytes, the limit is "
+                f"{max_payload:,}; store the data elsewhere and pass a reference to it"
+            )
+
+
+def check_priority(priority: int) -> None:
+    if not HIGHEST_PRIORITY <= priority <= LOWEST_PRIORITY:
+        raise InvalidOption(
+            f"priority must be from {HIGHEST_PRIORITY} (first) to {LOWEST_PRIORITY} (last), "
+            f"not {priority}"
+        )
+
+
+def _check_name(what: str, name: str) -> None:
+    if not name:
+        raise InvalidOption(f"{what} must not be empty")
+    if len(name) > MAX_NAME:
+        raise InvalidOption(f"{what} is longer than {MAX_NAME} characters: {name[:40]}…")
+    if not name.isprintable():
+        raise InvalidOption(f"{what} contains a character that cannot be printed: {name!r}")
+
+
+class TaskError(msgspec.Struct, frozen=True):
+    """What a handler's failure leaves behind."""
+
+    type: str
+    message: str
+    stack: str = ""
+
+
+class FailedAttempt(msgspec.Struct, frozen=True):
+    """One line of the log of attempts that did not end well."""
+
+    attempt: int
+    reason: Reason
+    at: Instant
+    started_at: Instant | None = None
+    node: str | None = None
+    error: TaskError | None = None
+
+
+class Progress(msgspec.Struct, frozen=True):
+    done: float
+    total: float | None = None
+    note: str = ""
+
+
+class Claimed(msgspec.Struct, frozen=True, gc=False):
+    """A task as its worker holds it: what running it needs, and the fence (no, attempt)."""
+
+    no: int
+    id: str
+    kind: str
+    lane: str
+    attempt: int
+    charged: int
+    max_charged: int
+    timeout: float
+    payload: str
+    keyed: bool = False
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt of this task, different for every other task."""
+        return self.id
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """A saved task with everything the store knows of it."""
+
+    no: int  # the store's own number of the row
+    id: str
+    kind: str
+    lane: str
+    priority: int
+    seq: int  # place among tasks of equal priority
+    payload: str
+    state: State
+    reason: Reason
+    keys: tuple[str, ...] = ()
+    group: str = ""
+    dedup: str | None = None
+    requires: tuple[str, ...] = ()
+    attempt: int
+    charged: int
+    max_charged: int
+    losses: int = 0
+    timeout: float
+    created_at: Instant
+    run_at: Instant
+    deadline: Instant | None = None
+    started_at: Instant | None = None
+    ended_at: Instant | None = None
+    node: str | None = None
+    asked: str | None = None  # "cancel" while a running body has been asked to stop
+    parked_on: str | None = None  # the full key it was last seen waiting for
+    progress: Progress | None = None
+    result: str | None = None  # JSON
+    error: TaskError | None = None
+    failures: tuple[FailedAttempt, ...] = ()
+
+
+class Enqueued(msgspec.Struct, frozen=True, tag="enqueued"):
+    id: str
+
+
+class Duplicate(msgspec.Struct, frozen=True, tag="duplicate"):
+    """Nothing was stored: this task keeps the dedup key, or has the id already."""
+
+    id: str
+
+
+class Refused(msgspec.Struct, frozen=True, tag="refused"):
+    reason: str
+
+
+Enqueue = Enqueued | Duplicate | Refused
+
+
+class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which tasks to list, newest first; `after` is the `no` of the last one seen."""
+
+    state: State | None = None
+    kind: str | None = None
+    lane: str | None = None
+    key: str | None = None
+    limit: int = 50
+    after: int | None = None

@@ -1,0 +1,198 @@
+"""The store port: one verb for each thing that can happen to a task, a lane, a key or a node.
+
+Every verb is one atomic step (one transaction, one script). Verbs that act for an attempt are
+fenced by (no, attempt); verbs that act for a node are fenced by its lease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Protocol
+
+import msgspec
+
+from taskyard.domain.clock import Instant
+from taskyard.domain.explain import Explanation
+from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
+from taskyard.domain.node import Hold, Lease, NewNode, News, Node
+from taskyard.domain.outcome import Finished, Stale, Verdict
+from taskyard.domain.state import State
+from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress, Task, TaskError, TaskQuery
+
+
+class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
+    lease: Lease
+    number: int  # grows with each request of this lease; the same number asks for the same answer
+    room: int
+    ahead: int = 0
+
+
+class Claim(msgspec.Struct, frozen=True):
+    tasks: list[Claimed]
+    ahead: frozenset[int] = frozenset()  # numbers of those claimed beyond the node's free slots
+    more: bool = False  # the search stopped early: ask again at once
+    refused: str | None = None  # why the node may claim nothing
+
+
+class Turn(msgspec.Struct, frozen=True):
+    finished: list[Finished | Stale]
+    claim: Claim
+
+
+class Promoted(msgspec.Struct, frozen=True):
+    count: int
+    next_due: Instant | None
+
+
+class Rescued(msgspec.Struct, frozen=True):
+    node: str
+    lease: Lease
+    verdicts: list[Verdict]
+
+
+class Cancellation(StrEnum):
+    DONE = "cancelled"  # it was waiting and is cancelled now
+    ASKED = "asked"  # it runs and its body has been asked to stop
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """What someone who waits for a task needs to know when it has ended."""
+
+    id: str
+    state: State
+    result: str | None = None
+    error: TaskError | None = None
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One line of `doctor`."""
+
+    name: str
+    ok: bool
+    text: str
+
+
+class Hint(StrEnum):
+    """Something may have changed. Hints may be lost, doubled or wrong: they cost latency only."""
+
+    CHANGED = "changed"
+
+
+class Store(Protocol):
+    """Tasks survive here. All times are the store's own."""
+
+    # --- life ---
+
+    async def open(self) -> None:
+        """Connect, and bring the schema to this version; idempotent."""
+
+    async def close(self) -> None:
+        """Finish what was accepted and disconnect; idempotent."""
+
+    async def now(self) -> Instant:
+        """The store's clock."""
+
+    async def diagnose(self) -> Sequence[Check]:
+        """Look at everything that could make this store unsafe or slow."""
+
+    def listen(self, wake: Callable[[Hint], None]) -> Callable[[], None]:
+        """Call `wake` on the event loop when something may have changed; returns how to stop."""
+
+    # --- tasks ---
+
+    async def enqueue(self, tasks: Sequence[NewTask], *, by: Hold | None = None) -> list[Enqueue]:
+        """Save these tasks, all or none; `by` makes it hold only while that attempt is accepted."""
+
+    async def claim(self, request: ClaimRequest) -> Claim:
+        """Take tasks that may run on this node now, in lane order, each under a new attempt."""
+
+    async def finish(self, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
+        """End these attempts and give their room back; a stale one changes nothing."""
+
+    async def turn(self, verdicts: Sequence[Verdict], request: ClaimRequest) -> Turn:
+        """Finish, then claim: the same as one after the other, in one step if the store can."""
+
+    async def report(self, hold: Hold, progress: Progress) -> bool:
+        """Keep how far an attempt has come; False if it is no longer the accepted one."""
+
+    async def promote(self, limit: int = 1000) -> Promoted:
+        """Queue the pending tasks whose time has come."""
+
+    async def expire(self, limit: int = 1000) -> int:
+        """Fail the waiting tasks whose deadline has passed."""
+
+    async def rescue(self, dead: Sequence[Lease] = ()) -> list[Rescued]:
+        """Take the tasks of ended leases, and of these proven dead ones, back into their queue."""
+
+    async def cancel(self, task_id: str, *, actor: str) -> Cancellation:
+        """Cancel a waiting task, or ask a running one to stop."""
+
+    async def retry(self, task_id: str, *, actor: str) -> None:
+        """Give a failed or cancelled task a new life with a full budget."""
+
+    async def prioritize(self, task_id: str, priority: int, *, actor: str) -> None:
+        """Change the place of a waiting task."""
+
+    async def explain(self, task_id: str) -> Explanation:
+        """Say which condition of a claim keeps a task waiting."""
+
+    async def get(self, task_id: str) -> Task | None:
+        """Everything about one task."""
+
+    async def find(self, query: TaskQuery) -> list[Task]:
+        """Tasks by filter, newest first, with a stable cursor."""
+
+    async def endings(self, task_ids: Sequence[str]) -> list[Ending]:
+        """Those of these tasks that have ended."""
+
+    async def counts(self) -> Mapping[State, int]:
+        """How many tasks are in each state."""
+
+    # --- lanes, keys, the yard ---
+
+    async def lanes(self) -> list[Lane]:
+        """All lanes with what waits and runs in them."""
+
+    async def set_lane(self, name: str, change: LaneChange, *, actor: str) -> Lane:
+        """Change a lane, making it if it is new; takes effect with the next claim."""
+
+    async def keys(self, limit: int = 100) -> list[Key]:
+        """The keys that are held or waited for."""
+
+    async def key_rules(self) -> list[KeyRule]:
+        """The limits that differ from 1."""
+
+    async def set_key_rule(self, pattern: str, limit: int | None, *, actor: str) -> None:
+        """Set the limit of a key or a prefix of keys; None removes the rule."""
+
+    async def pause_yard(self, paused: bool, *, actor: str) -> None:
+        """Start nothing new in any lane, or go on."""
+
+    # --- nodes ---
+
+    async def register(self, node: NewNode) -> Lease:
+        """Make a node ready under a new lease; an older incarnation may claim no more."""
+
+    def beat(self, lease: Lease) -> News:
+        """Renew a lease. Blocking, callable from any thread: it must not need the event loop."""
+
+    async def news(self, lease: Lease) -> News:
+        """What a beat would bring back, without the write."""
+
+    async def drain(self, lease: Lease) -> None:
+        """Claim nothing more under this lease; what runs goes on."""
+
+    async def retire(self, lease: Lease) -> None:
+        """End a lease; tasks that still run under it go back uncharged and in place."""
+
+    async def nodes(self) -> list[Node]:
+        """All nodes that hold a lease or have not been rescued yet."""
+
+    # --- upkeep ---
+
+    async def take_duty(self, name: str, holder: Lease, seconds: float) -> bool:
+        """Become or stay the one who does this duty for so long."""
+
+    async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
+        """Who did what, newest first."""

@@ -1,0 +1,102 @@
+"""Ends attempts: the one place where room is given back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from taskyard.domain.clock import micros
+from taskyard.domain.node import Hold
+from taskyard.domain.outcome import Finished, Stale, Verdict
+from taskyard.domain.state import TERMINAL, Reason, State, require
+from taskyard.domain.task import Progress
+from taskyard.store.sqlite import due, keys
+from taskyard.store.sqlite.tx import Tx, numbers, to_json
+
+# What the system did by itself is written down; the happy path is not.
+_AUDITED = frozenset({Reason.TIMEOUT, Reason.LOST, Reason.POISON, Reason.RESCUED})
+
+
+def finish(tx: Tx, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
+    """A verdict counts only if its attempt is the accepted one; all others change nothing."""
+    if not verdicts:
+        return []
+    sql = tx.sql("finish")
+    for verdict in verdicts:
+        require(verdict.id, State.RUNNING, verdict.state, verdict.reason)
+    asked = to_json([(verdict.no, verdict.attempt) for verdict in verdicts])
+    rows = tx.rows(list[tuple[int, int, tuple[str, ...]]], sql["accepted"], asked)
+    live = {(no, attempt) for no, attempt, _ in rows}
+    answers: list[Finished | Stale] = []
+    accepted: list[Verdict] = []
+    for verdict in verdicts:
+        if (verdict.no, verdict.attempt) in live:
+            live.remove((verdict.no, verdict.attempt))
+            accepted.append(verdict)
+            answers.append(Finished(verdict.no, verdict.state))
+        else:
+            answers.append(Stale(verdict.no, verdict.attempt))
+    _settle(tx, accepted)
+    give_back(tx, [(key, no) for no, _, names in rows for key in names])
+    return answers
+
+
+def _settle(tx: Tx, verdicts: Sequence[Verdict]) -> None:
+    sql = tx.sql("finish")
+    failures = [
+        (v.no, v.reason, v.error.type, v.error.message, v.error.stack)
+        for v in verdicts
+        if v.error is not None
+    ]
+    if failures:
+        tx.run(sql["log"], to_json(failures), tx.now)
+    completed = [v.no for v in verdicts if v.state is State.COMPLETED]
+    if completed:
+        tx.run(sql["complete"], numbers(completed), tx.now)
+    others = [v for v in verdicts if v.state is not State.COMPLETED]
+    if others:
+        tx.run(sql["settle"], to_json(_rows(tx, others)))
+        tx.audit("system", [(v.reason, f"task:{v.id}", v.state) for v in others if _noted(v)])
+    results = [(v.no, v.result) for v in verdicts if v.result is not None]
+    if results:
+        tx.run(sql["results"], to_json(results))
+    if any(v.delay is not None and v.delay <= 0 for v in others):
+        due.promote(tx, len(others))
+
+
+def _noted(verdict: Verdict) -> bool:
+    return verdict.reason in _AUDITED
+
+
+def _rows(tx: Tx, verdicts: Sequence[Verdict]) -> list[tuple[object, ...]]:
+    """One row a verdict, in the order of settle in sql/finish.sql."""
+    moving = sum(v.state not in TERMINAL and not v.keeps_place for v in verdicts)
+    seq = tx.value(tx.sql("enqueue")["numbers"], moving) - moving if moving else 0
+    rows: list[tuple[object, ...]] = []
+    for v in verdicts:
+        moves = v.state not in TERMINAL and not v.keeps_place
+        seq += moves
+        rows.append(
+            (
+                v.no,
+                v.state,
+                v.reason,
+                v.charge,
+                v.losses,
+                None if v.delay is None else tx.now + micros(v.delay),
+                seq if moves else None,
+                tx.now if v.state in TERMINAL else None,
+            )
+        )
+    return rows
+
+
+def give_back(tx: Tx, held: Sequence[tuple[str, int]]) -> None:
+    """Free these keys and wake whoever waited for them."""
+    if held:
+        tx.run(tx.sql("finish")["give_back"], to_json(held))
+        keys.wake(tx, Counter(key for key, _ in held))
+
+
+def report(tx: Tx, hold: Hold, progress: Progress) -> bool:
+    return tx.run(tx.sql("finish")["report"], hold.no, hold.attempt, to_json(progress)) > 0

@@ -1,0 +1,74 @@
+-- :node  may this incarnation claim, and how many slots has it free?
+SELECT json_array(
+           n.id, n.state, json(iif(n.boot = ?2 AND n.until > ?3, 'true', 'false')),
+           json(iif(EXISTS (SELECT 1 FROM taskyard_nodes AS o WHERE o.id = n.id AND o.lease > n.lease),
+                'true', 'false')),
+           n.slots - (SELECT count(*) FROM taskyard_tasks
+                       WHERE state = 'running' AND lease = n.lease AND started_at IS NOT NULL),
+           n.last_request,
+           (SELECT value FROM taskyard_meta WHERE name = 'paused'))
+  FROM taskyard_nodes AS n WHERE n.lease = ?1
+
+-- :again  what an earlier request with this number took
+SELECT json_group_array(no) FROM taskyard_tasks
+ WHERE state = 'running' AND lease = ?1 AND request = ?2
+
+-- :streams  the (lane, route) pairs with something ready that this node serves, and their lanes' figures
+-- One index seek a pair, however many tasks are ready: the scan jumps from head to head.
+WITH RECURSIVE head (no) AS (
+    SELECT (SELECT no FROM taskyard_tasks INDEXED BY taskyard_ready
+             WHERE state = 'queued' AND parked_on IS NULL
+             ORDER BY lane, route, rota, priority, seq LIMIT 1)
+    UNION ALL
+    SELECT (SELECT t.no FROM taskyard_tasks AS t INDEXED BY taskyard_ready
+             WHERE t.state = 'queued' AND t.parked_on IS NULL AND (t.lane, t.route) > (h.lane, h.route)
+             ORDER BY t.lane, t.route, t.rota, t.priority, t.seq LIMIT 1)
+      FROM head CROSS JOIN taskyard_tasks AS h ON h.no = head.no
+)
+SELECT json_group_array(json_array(
+           t.lane, t.route,
+           iif(l.capacity IS NULL, NULL, l.capacity - (
+               SELECT count(*) FROM taskyard_tasks AS r
+                WHERE r.state = 'running' AND r.lane = t.lane))))
+  FROM head CROSS JOIN taskyard_tasks AS t ON t.no = head.no
+       CROSS JOIN taskyard_node_routes AS s ON s.lease = ?1 AND s.route = t.route
+       CROSS JOIN taskyard_lanes AS l ON l.no = t.lane AND NOT l.paused
+
+-- :candidates  the first ?3 ready tasks of one lane and route
+SELECT json_group_array(json_array(no, lane, priority, seq, json(coalesce(keys, '[]')),
+                                   json(iif(reason = 'rescued', 'true', 'false')), deadline))
+  FROM (SELECT no, lane, priority, seq, keys, reason, deadline
+          FROM taskyard_tasks INDEXED BY taskyard_ready
+         WHERE state = 'queued' AND parked_on IS NULL AND lane = ?1 AND route = ?2 AND rota = ''
+         ORDER BY priority, seq LIMIT ?3)
+
+-- :take  start a new attempt of each of these; ?6 is NULL for those claimed ahead
+UPDATE taskyard_tasks
+   SET state = 'running', reason = 'claimed', attempt = attempt + 1, lease = ?2, request = ?3,
+       node = ?4, started_at = ?5, dedup_held = iif(dedup_until = 'start', 0, dedup_held)
+ WHERE no IN (SELECT value FROM json_each(?1))
+
+-- :hold  take room in the keys of these tasks
+INSERT INTO taskyard_held (key, no)
+SELECT k.value, t.no
+  FROM json_each(?1) AS v
+       CROSS JOIN taskyard_tasks AS t ON t.no = v.value
+       CROSS JOIN json_each(t.keys) AS k
+
+-- :park  let these wait for the key each one was blocked by
+UPDATE taskyard_tasks SET parked_on = v.key
+  FROM (SELECT value ->> 0 AS no, value ->> 1 AS key FROM json_each(?1)) AS v
+ WHERE taskyard_tasks.no = v.no
+
+-- :load  what their worker needs to run these
+SELECT json_group_array(json_array(
+           t.no, t.id, r.kind, l.name, t.attempt, t.charged, t.max_charged, t.timeout / 1e6,
+           CAST(p.payload AS TEXT), json(iif(t.keys IS NULL, 'false', 'true'))))
+  FROM json_each(?1) AS v
+       CROSS JOIN taskyard_tasks AS t ON t.no = v.value
+       CROSS JOIN taskyard_payloads AS p ON p.no = t.no
+       CROSS JOIN taskyard_routes AS r ON r.no = t.route
+       CROSS JOIN taskyard_lanes AS l ON l.no = t.lane
+
+-- :answered  remember the number of this request
+UPDATE taskyard_nodes SET last_request = ?2 WHERE lease = ?1

@@ -1,0 +1,40 @@
+-- :accepted  which of these (no, attempt) are the accepted attempts: the fence
+SELECT json_group_array(json_array(t.no, t.attempt, json(coalesce(t.keys, '[]'))))
+  FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value ->> 0
+ WHERE t.state = 'running' AND t.attempt = v.value ->> 1
+
+-- :log  remember the attempts that did not end well
+INSERT OR REPLACE INTO taskyard_failures (no, attempt, reason, at, started_at, node, type, message, stack)
+SELECT t.no, t.attempt, v.value ->> 1, ?2, t.started_at, t.node, v.value ->> 2, v.value ->> 3, v.value ->> 4
+  FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value ->> 0
+
+-- :complete  end these as completed
+UPDATE taskyard_tasks
+   SET state = 'completed', reason = 'finished', charged = charged + 1, ended_at = ?2,
+       lease = NULL, request = NULL, asked = NULL, dedup_held = iif(dedup_held IS NULL, NULL, 0)
+ WHERE no IN (SELECT value FROM json_each(?1))
+
+-- :settle  give these the state, reason and place their verdicts say
+UPDATE taskyard_tasks
+   SET state = v.state, reason = v.reason, charged = charged + v.charge, losses = losses + v.losses,
+       run_at = coalesce(v.run_at, run_at), seq = coalesce(v.seq, taskyard_tasks.seq),
+       ended_at = v.ended_at, lease = NULL, request = NULL, asked = NULL,
+       started_at = iif(v.ended_at IS NULL, NULL, started_at),
+       dedup_held = iif(dedup_held = 1 AND v.ended_at IS NULL, 1, iif(dedup_held IS NULL, NULL, 0))
+  FROM (SELECT value ->> 0 AS no, value ->> 1 AS state, value ->> 2 AS reason, value ->> 3 AS charge,
+               value ->> 4 AS losses, value ->> 5 AS run_at, value ->> 6 AS seq, value ->> 7 AS ended_at
+          FROM json_each(?1)) AS v
+ WHERE taskyard_tasks.no = v.no
+
+-- :results
+INSERT OR REPLACE INTO taskyard_results (no, result)
+SELECT value ->> 0, value ->> 1 FROM json_each(?1)
+
+-- :give_back  free the keys these tasks held
+DELETE FROM taskyard_held
+ WHERE (key, no) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1))
+
+-- :report  keep how far an attempt has come, if it is the accepted one
+INSERT INTO taskyard_progress (no, progress)
+SELECT no, ?3 FROM taskyard_tasks WHERE no = ?1 AND attempt = ?2 AND state = 'running'
+    ON CONFLICT (no) DO UPDATE SET progress = excluded.progress

@@ -1,0 +1,251 @@
+"""SqliteStore: the port on one file."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+import apsw
+
+from taskyard.domain.clock import Instant
+from taskyard.domain.errors import NotFound, StoreUnavailable
+from taskyard.domain.explain import Explanation
+from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
+from taskyard.domain.node import Hold, Lease, NewNode, News, Node
+from taskyard.domain.outcome import Finished, Stale, Verdict
+from taskyard.domain.state import State
+from taskyard.domain.task import Enqueue, NewTask, Progress, Task, TaskQuery
+from taskyard.store.port import (
+    Cancellation,
+    Check,
+    Claim,
+    ClaimRequest,
+    Ending,
+    Hint,
+    Promoted,
+    Rescued,
+    Turn,
+)
+from taskyard.store.sqlite import claim as claiming
+from taskyard.store.sqlite import due, keys, nodes, operate, read, rescue
+from taskyard.store.sqlite import enqueue as enqueuing
+from taskyard.store.sqlite import finish as finishing
+from taskyard.store.sqlite.clock import SqliteClock
+from taskyard.store.sqlite.connection import BUSY_SECONDS, MEMORY, connect
+from taskyard.store.sqlite.doctor import diagnose
+from taskyard.store.sqlite.migrate import migrate
+from taskyard.store.sqlite.queries import DEFAULT_NAMESPACE
+from taskyard.store.sqlite.thread import DatabaseThread
+from taskyard.store.sqlite.tx import Names, Tx
+from taskyard.store.sqlite.watch import FileWatch
+
+T = TypeVar("T")
+
+
+class SqliteStore:
+    """One writer thread, one reader thread, one thread that watches for other processes."""
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        namespace: str = DEFAULT_NAMESPACE,
+        clock: SqliteClock | None = None,
+        busy_seconds: float = BUSY_SECONDS,
+    ) -> None:
+        self.path = path
+        self.clock = clock or SqliteClock()
+        self._namespace = namespace
+        self._busy_seconds = busy_seconds
+        self._names = Names()
+        self._listeners: dict[object, Callable[[], None]] = {}
+        self._opened = False
+        self._opening = asyncio.Lock()
+        self._writer = self._database("writer", self._connect_writer, "BEGIN IMMEDIATE")
+        # A memory database belongs to its one connection.
+        self._reader = (
+            self._writer
+            if path == MEMORY
+            else self._database("reader", self._connect, "BEGIN DEFERRED")
+        )
+        self._watch = FileWatch(path, self._connect, self._tell)
+
+    def _database(
+        self, name: str, make: Callable[[], apsw.Connection], begin: str
+    ) -> DatabaseThread:
+        return DatabaseThread(
+            f"sqlite-{name}",
+            self.path,
+            make,
+            lambda db: Tx(db, self.clock, self._names, self._namespace),
+            begin=begin,
+            on_rollback=self._names.forget,
+        )
+
+    def _connect(self) -> apsw.Connection:
+        return connect(self.path, busy_seconds=self._busy_seconds)
+
+    def _connect_writer(self) -> apsw.Connection:
+        db = self._connect()
+        migrate(db, self._namespace, self.path)
+        return db
+
+    # --- life ---
+
+    async def open(self) -> None:
+        async with self._opening:
+            if self._opened:
+                return
+            await asyncio.to_thread(self._writer.start)
+            await asyncio.to_thread(self._reader.start)
+            self._opened = True
+
+    async def close(self) -> None:
+        async with self._opening:
+            self._opened = False
+            await asyncio.to_thread(self._watch.stop)
+            await asyncio.to_thread(self._reader.stop)
+            await asyncio.to_thread(self._writer.stop)
+
+    async def _write(self, job: Callable[[Tx], T]) -> T:
+        if not self._opened:
+            await self.open()
+        return await self._writer.run(job)
+
+    async def _read(self, job: Callable[[Tx], T]) -> T:
+        if not self._opened:
+            await self.open()
+        return await self._reader.run(job)
+
+    async def now(self) -> Instant:
+        return self.clock.now()
+
+    async def diagnose(self) -> Sequence[Check]:
+        return await self._read(lambda tx: diagnose(tx, self.path, self._namespace))
+
+    def listen(self, wake: Callable[[Hint], None]) -> Callable[[], None]:
+        loop = asyncio.get_running_loop()
+        token = object()
+
+        def tell() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens there
+                loop.call_soon_threadsafe(wake, Hint.CHANGED)
+
+        self._listeners[token] = tell
+        if self.path != MEMORY:
+            self._watch.start()
+        return lambda: self._listeners.pop(token, None) and None
+
+    def _tell(self) -> None:
+        for tell in list(self._listeners.values()):
+            tell()
+
+    # --- tasks ---
+
+    async def enqueue(self, tasks: Sequence[NewTask], *, by: Hold | None = None) -> list[Enqueue]:
+        for task in tasks:
+            task.check()
+        return await self._write(lambda tx: enqueuing.enqueue(tx, tasks, by))
+
+    async def claim(self, request: ClaimRequest) -> Claim:
+        return await self._write(lambda tx: claiming.claim(tx, request))
+
+    async def finish(self, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
+        return await self._write(lambda tx: finishing.finish(tx, verdicts))
+
+    async def turn(self, verdicts: Sequence[Verdict], request: ClaimRequest) -> Turn:
+        return await self._write(
+            lambda tx: Turn(finishing.finish(tx, verdicts), claiming.claim(tx, request))
+        )
+
+    async def report(self, hold: Hold, progress: Progress) -> bool:
+        return await self._write(lambda tx: finishing.report(tx, hold, progress))
+
+    async def promote(self, limit: int = 1000) -> Promoted:
+        return await self._write(lambda tx: due.promote(tx, limit))
+
+    async def expire(self, limit: int = 1000) -> int:
+        return await self._write(lambda tx: due.expire(tx, limit))
+
+    async def rescue(self, dead: Sequence[Lease] = ()) -> list[Rescued]:
+        return await self._write(lambda tx: rescue.rescue(tx, dead))
+
+    async def cancel(self, task_id: str, *, actor: str) -> Cancellation:
+        return await self._write(lambda tx: operate.cancel(tx, task_id, actor))
+
+    async def retry(self, task_id: str, *, actor: str) -> None:
+        await self._write(lambda tx: operate.retry(tx, task_id, actor))
+
+    async def prioritize(self, task_id: str, priority: int, *, actor: str) -> None:
+        await self._write(lambda tx: operate.prioritize(tx, task_id, priority, actor))
+
+    async def explain(self, task_id: str) -> Explanation:
+        return await self._read(lambda tx: read.explain(tx, task_id))
+
+    async def get(self, task_id: str) -> Task | None:
+        return await self._read(lambda tx: read.get(tx, task_id))
+
+    async def find(self, query: TaskQuery) -> list[Task]:
+        return await self._read(lambda tx: read.list_tasks(tx, query))
+
+    async def endings(self, task_ids: Sequence[str]) -> list[Ending]:
+        return await self._read(lambda tx: read.endings(tx, task_ids))
+
+    async def counts(self) -> Mapping[State, int]:
+        return await self._read(read.counts)
+
+    # --- lanes, keys, the yard ---
+
+    async def lanes(self) -> list[Lane]:
+        return await self._read(read.lanes)
+
+    async def set_lane(self, name: str, change: LaneChange, *, actor: str) -> Lane:
+        await self._write(lambda tx: operate.set_lane(tx, name, change, actor))
+        for lane in await self.lanes():
+            if lane.name == name:
+                return lane
+        raise NotFound(f"there is no lane {name}")
+
+    async def keys(self, limit: int = 100) -> list[Key]:
+        return await self._read(lambda tx: keys.list_keys(tx, limit))
+
+    async def key_rules(self) -> list[KeyRule]:
+        return await self._read(keys.rule_list)
+
+    async def set_key_rule(self, pattern: str, limit: int | None, *, actor: str) -> None:
+        await self._write(lambda tx: keys.set_rule(tx, pattern, limit, actor))
+
+    async def pause_yard(self, paused: bool, *, actor: str) -> None:
+        await self._write(lambda tx: operate.pause_yard(tx, paused, actor))
+
+    # --- nodes ---
+
+    async def register(self, node: NewNode) -> Lease:
+        return await self._write(lambda tx: nodes.register(tx, node))
+
+    def beat(self, lease: Lease) -> News:
+        if not self._opened:
+            raise StoreUnavailable(f"the store {self.path} is closed")
+        return self._writer.run_blocking(lambda tx: nodes.beat(tx, lease))
+
+    async def news(self, lease: Lease) -> News:
+        return await self._read(lambda tx: nodes.news(tx, lease))
+
+    async def drain(self, lease: Lease) -> None:
+        await self._write(lambda tx: nodes.drain(tx, lease))
+
+    async def retire(self, lease: Lease) -> None:
+        await self._write(lambda tx: nodes.retire(tx, lease))
+
+    async def nodes(self) -> list[Node]:
+        return await self._read(nodes.list_nodes)
+
+    # --- upkeep ---
+
+    async def take_duty(self, name: str, holder: Lease, seconds: float) -> bool:
+        return await self._write(lambda tx: nodes.take_duty(tx, name, holder, seconds))
+
+    async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
+        return await self._read(lambda tx: read.audit(tx, limit, before))

@@ -1,0 +1,220 @@
+"""The thread that owns a connection, and group commit.
+
+Calls that arrive while a commit is under way are done together in the next transaction; each one
+returns after its own commit. A savepoint around each keeps one that fails from taking the others
+with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeVar
+
+import apsw
+
+from taskyard.domain.errors import StoreError, StoreUnavailable
+from taskyard.store.sqlite.errors import translate
+from taskyard.store.sqlite.tx import Tx
+
+T = TypeVar("T")
+
+MAX_GROUP = 1000
+
+
+class _Call(Generic[T]):
+    """One job and where its answer goes."""
+
+    __slots__ = ("_answer", "_error", "_future", "_loop", "job")
+
+    def __init__(
+        self,
+        job: Callable[[Tx], T],
+        future: asyncio.Future[T] | Future[T],
+        loop: asyncio.AbstractEventLoop | None,
+    ) -> None:
+        self.job = job
+        self._future = future
+        self._loop = loop
+        self._answer: T
+        self._error: BaseException | None = None
+
+    def answers(self, answer: T) -> None:
+        self._answer = answer
+
+    def fails(self, error: BaseException) -> None:
+        self._error = error
+
+    @property
+    def failed(self) -> bool:
+        return self._error is not None
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        return self._loop
+
+    def deliver(self) -> None:
+        """Runs on the loop of the one who waits, or on our thread for a blocking call."""
+        if self._future.done():
+            return  # whoever asked has gone; what was done stays done
+        if self._error is not None:
+            self._future.set_exception(self._error)
+        else:
+            self._future.set_result(self._answer)
+
+
+class DatabaseThread:
+    """Runs jobs on one connection, in order, grouped in transactions."""
+
+    def __init__(
+        self,
+        name: str,
+        path: str,
+        connect: Callable[[], apsw.Connection],
+        begin_tx: Callable[[apsw.Connection], Tx],
+        *,
+        begin: str,
+        on_rollback: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._name = name
+        self._path = path
+        self._connect = connect
+        self._begin_tx = begin_tx
+        self._begin = begin
+        self._on_rollback = on_rollback
+        self._calls: SimpleQueue[_Call[Any] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._stopped = False
+        self._db: apsw.Connection | None = None
+
+    def start(self) -> None:
+        """Opens the connection on this thread of ours, so that errors reach the caller."""
+        if self._thread is not None:
+            return
+        opened: Future[None] = Future()
+        self._thread = threading.Thread(
+            target=self._main, args=(opened,), name=f"taskyard-{self._name}", daemon=True
+        )
+        self._thread.start()
+        opened.result()
+
+    def stop(self) -> None:
+        """Do what was accepted, then close; idempotent."""
+        self._stopped = True
+        if self._thread is not None and self._thread.is_alive():
+            self._calls.put(None)
+            self._thread.join()
+
+    async def run(self, job: Callable[[Tx], T]) -> T:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._submit(_Call(job, future, loop))
+        return await future
+
+    def run_blocking(self, job: Callable[[Tx], T], timeout: float | None = None) -> T:
+        future: Future[T] = Future()
+        self._submit(_Call(job, future, None))
+        return future.result(timeout)
+
+    def _submit(self, call: _Call[T]) -> None:
+        if self._stopped or self._thread is None:
+            raise StoreUnavailable(f"the store {self._path} is closed")
+        self._calls.put(call)
+
+    def _main(self, opened: Future[None]) -> None:
+        try:
+            self._db = self._connect()
+        except apsw.Error as error:
+            opened.set_exception(translate(error, self._path))
+            return
+        except BaseException as error:
+            opened.set_exception(error)
+            return
+        opened.set_result(None)
+        try:
+            while (call := self._calls.get()) is not None:
+                group, last = self._gather(call)
+                self._transact(group)
+                _deliver(group)
+                if last:
+                    break
+        finally:
+            self._db.close()
+
+    def _gather(self, first: _Call[Any]) -> tuple[list[_Call[Any]], bool]:
+        group = [first]
+        while len(group) < MAX_GROUP:
+            try:
+                call = self._calls.get_nowait()
+            except Empty:
+                return group, False
+            if call is None:
+                return group, True
+            group.append(call)
+        return group, False
+
+    def _transact(self, group: list[_Call[Any]]) -> None:
+        assert self._db is not None
+        db = self._db
+        try:
+            db.execute(self._begin)
+            tx = self._begin_tx(db)
+            alone = len(group) == 1
+            for call in group:
+                self._attempt(db, tx, call, alone=alone)
+            if alone and group[0].failed:
+                self._rollback(db)
+            elif db.in_transaction:
+                db.execute("COMMIT")
+            else:
+                # SQLite gave the whole transaction up (a full disk does that).
+                raise StoreError(f"{self._path}: the transaction was rolled back")
+        except BaseException as error:
+            self._rollback(db)
+            shown = translate(error, self._path) if isinstance(error, apsw.Error) else error
+            for call in group:
+                if not call.failed:
+                    call.fails(shown)
+
+    def _attempt(self, db: apsw.Connection, tx: Tx, call: _Call[Any], *, alone: bool) -> None:
+        if not db.in_transaction:
+            return
+        try:
+            if not alone:
+                db.execute("SAVEPOINT call")
+            call.answers(call.job(tx))
+        except BaseException as error:
+            if not alone and db.in_transaction:
+                db.execute("ROLLBACK TO call")
+                self._on_rollback()
+            call.fails(translate(error, self._path) if isinstance(error, apsw.Error) else error)
+        if not alone and db.in_transaction:
+            db.execute("RELEASE call")
+
+    def _rollback(self, db: apsw.Connection) -> None:
+        self._on_rollback()
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+
+
+def _deliver(group: list[_Call[Any]]) -> None:
+    """One wake-up of each waiting loop for the whole group."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Call[Any]]] = {}
+    for call in group:
+        if call.loop is None:
+            call.deliver()
+        else:
+            by_loop.setdefault(call.loop, []).append(call)
+    for loop, calls in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_deliver_all, calls)
+        except RuntimeError:
+            continue  # that loop is closed: nobody waits there any more
+
+
+def _deliver_all(calls: list[_Call[Any]]) -> None:
+    for call in calls:
+        call.deliver()

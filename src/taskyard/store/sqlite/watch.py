@@ -1,0 +1,112 @@
+"""Notices commits of other processes on the same file, without busy polling.
+
+The kernel tells of every write to the `-wal` file (inotify). The write comes a little before the
+commit can be seen, so after an event the file is looked at again for a few milliseconds. Where
+there is no inotify, the version of the database is asked for every 20 ms.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+
+_IN_MODIFY = 0x00000002
+_IN_CLOEXEC = 0o2000000
+_IN_NONBLOCK = 0o4000
+
+LOOK_AGAIN = (0.0, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
+POLL_SECONDS = 0.02
+
+
+class FileWatch:
+    """Calls `changed` from its own thread after commits, its own process's included."""
+
+    def __init__(
+        self, path: str, connect: Callable[[], apsw.Connection], changed: Callable[[], None]
+    ) -> None:
+        self._path = path
+        self._connect = connect
+        self._changed = changed
+        self._thread: threading.Thread | None = None
+        self._stop_read, self._stop_write = -1, -1
+
+    def start(self) -> None:
+        if self._thread is None:
+            self._stop_read, self._stop_write = os.pipe()
+            self._thread = threading.Thread(
+                target=self._main, name="taskyard-sqlite-watch", daemon=True
+            )
+            self._thread.start()
+
+    def stop(self) -> None:
+        if self._thread is not None:
+            os.write(self._stop_write, b"x")
+            self._thread.join()
+            os.close(self._stop_read)
+            os.close(self._stop_write)
+            self._thread = None
+
+    def _main(self) -> None:
+        db = self._connect()
+        inotify = _watch_file(Path(f"{self._path}-wal"))
+        try:
+            version = _version(db)
+            while not self._stopping(inotify):
+                if inotify is not None:
+                    _drain(inotify)
+                version = self._look(db, version, patient=inotify is not None)
+        finally:
+            if inotify is not None:
+                os.close(inotify)
+            db.close()
+
+    def _stopping(self, inotify: int | None) -> bool:
+        """Sleep until something was written, or it is time to look or to stop."""
+        watched = [self._stop_read] if inotify is None else [self._stop_read, inotify]
+        timeout = POLL_SECONDS if inotify is None else None
+        ready, _, _ = select.select(watched, [], [], timeout)
+        return self._stop_read in ready
+
+    def _look(self, db: apsw.Connection, version: int, *, patient: bool) -> int:
+        for pause in LOOK_AGAIN if patient else LOOK_AGAIN[:1]:
+            time.sleep(pause)
+            seen = _version(db)
+            if seen != version:
+                self._changed()
+                return seen
+        return version
+
+
+def _version(db: apsw.Connection) -> int:
+    """Changes with every commit of another connection (the method of the same name does not)."""
+    return int(db.pragma("data_version"))
+
+
+def _watch_file(path: Path) -> int | None:
+    """An inotify descriptor for writes to this file, or None where there is no inotify."""
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        fd = libc.inotify_init1(_IN_CLOEXEC | _IN_NONBLOCK)
+    except (OSError, AttributeError):
+        return None
+    if fd < 0:
+        return None
+    if libc.inotify_add_watch(fd, os.fsencode(path), _IN_MODIFY) < 0:
+        os.close(fd)
+        return None
+    return int(fd)
+
+
+def _drain(fd: int) -> None:
+    try:
+        while os.read(fd, 65536):
+            pass
+    except BlockingIOError:
+        return

@@ -1,0 +1,40 @@
+"""One URL chooses the store."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from taskyard.domain.errors import ConfigurationError
+from taskyard.store.port import Store
+from taskyard.store.sqlite.store import SqliteStore
+
+_FORMS = "sqlite:///yard.db, sqlite:////absolute/path/yard.db or sqlite://:memory:"
+
+
+def open_store(url: str) -> Store:
+    """The store this URL names; nothing is opened before it is used."""
+    scheme = urlsplit(url).scheme
+    match scheme:
+        case "sqlite":
+            return _sqlite(url)
+        case "":
+            raise ConfigurationError(f"{url!r} is not a store URL; use {_FORMS}")
+        case _:
+            raise ConfigurationError(f"there is no store for {scheme}://; use {_FORMS}")
+
+
+def _sqlite(url: str) -> Store:
+    rest, _, query = url.removeprefix("sqlite:").partition("?")
+    options = parse_qs(query, keep_blank_values=True)
+    unknown = set(options) - {"namespace"}
+    if unknown:
+        raise ConfigurationError(f"{url}: unknown option {', '.join(sorted(unknown))}")
+    namespace = options.get("namespace", ["taskyard"])[-1]
+    if not (namespace.isidentifier() and namespace.isascii()):
+        raise ConfigurationError(f"namespace must be letters, digits and _, not {namespace!r}")
+    if rest == "//:memory:":
+        return SqliteStore(":memory:", namespace=namespace)
+    path = unquote(rest.removeprefix("///"))
+    if not rest.startswith("///") or not path:
+        raise ConfigurationError(f"{url!r} names no file; use {_FORMS}")
+    return SqliteStore(path, namespace=namespace)

@@ -1,0 +1,1 @@
+"""Checks and reports on the project itself."""
