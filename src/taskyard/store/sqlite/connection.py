@@ -28,9 +28,13 @@ def connect(path: str, *, busy_seconds: float = BUSY_SECONDS) -> apsw.Connection
         _refuse_bad_place(Path(path))
     db = apsw.Connection(path, statementcachesize=300)
     db.set_busy_handler(_Patience(busy_seconds))
+    # One statement a call: execute() stops at the first row, and most pragmas answer one.
+    db.pragma("journal_mode", "WAL")
     # FULL: a commit is on the disk when it returns, also after a power cut.
-    db.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;")
-    db.execute("PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16000;")
+    db.pragma("synchronous", "FULL")
+    db.pragma("temp_store", "MEMORY")
+    db.pragma("journal_size_limit", 67108864)
+    db.pragma("cache_size", -16000)
     return db
 
 

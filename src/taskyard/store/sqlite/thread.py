@@ -16,7 +16,8 @@ from typing import Any, Generic, TypeVar
 
 import apsw
 
-from taskyard.domain.errors import StoreError, StoreUnavailable
+from taskyard.domain.errors import StoreBusy, StoreError, StoreUnavailable
+from taskyard.domain.points import Point, reach
 from taskyard.store.sqlite.errors import translate
 from taskyard.store.sqlite.tx import Tx
 
@@ -99,7 +100,11 @@ class DatabaseThread:
             target=self._main, args=(opened,), name=f"taskyard-{self._name}", daemon=True
         )
         self._thread.start()
-        opened.result()
+        try:
+            opened.result()
+        except BaseException:
+            self._thread = None  # the next call opens anew instead of waiting for a dead thread
+            raise
 
     def stop(self) -> None:
         """Do what was accepted, then close; idempotent."""
@@ -117,7 +122,10 @@ class DatabaseThread:
     def run_blocking(self, job: Callable[[Tx], T], timeout: float | None = None) -> T:
         future: Future[T] = Future()
         self._submit(_Call(job, future, None))
-        return future.result(timeout)
+        try:
+            return future.result(timeout)
+        except TimeoutError:
+            raise StoreBusy(f"{self._path} did not answer within {timeout:g} s") from None
 
     def _submit(self, call: _Call[T]) -> None:
         if self._stopped or self._thread is None:
@@ -168,7 +176,9 @@ class DatabaseThread:
             if alone and group[0].failed:
                 self._rollback(db)
             elif db.in_transaction:
+                reach(Point.BEFORE_COMMIT)
                 db.execute("COMMIT")
+                reach(Point.AFTER_COMMIT)
             else:
                 # SQLite gave the whole transaction up (a full disk does that).
                 raise StoreError(f"{self._path}: the transaction was rolled back")

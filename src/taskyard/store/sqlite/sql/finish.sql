@@ -15,16 +15,16 @@ UPDATE taskyard_tasks
  WHERE no IN (SELECT value FROM json_each(?1))
 
 -- :settle  give these the state, reason and place their verdicts say
-UPDATE taskyard_tasks
-   SET state = v.state, reason = v.reason, charged = charged + v.charge, losses = losses + v.losses,
-       run_at = coalesce(v.run_at, run_at), seq = coalesce(v.seq, taskyard_tasks.seq),
+UPDATE taskyard_tasks AS t
+   SET state = v.state, reason = v.reason, charged = t.charged + v.charge, losses = t.losses + v.losses,
+       run_at = coalesce(v.run_at, t.run_at), seq = coalesce(v.seq, t.seq),
        ended_at = v.ended_at, lease = NULL, request = NULL, asked = NULL,
-       started_at = iif(v.ended_at IS NULL, NULL, started_at),
-       dedup_held = iif(dedup_held = 1 AND v.ended_at IS NULL, 1, iif(dedup_held IS NULL, NULL, 0))
+       started_at = iif(v.ended_at IS NULL, NULL, t.started_at),
+       dedup_held = iif(t.dedup_held = 1 AND v.ended_at IS NULL, 1, iif(t.dedup_held IS NULL, NULL, 0))
   FROM (SELECT value ->> 0 AS no, value ->> 1 AS state, value ->> 2 AS reason, value ->> 3 AS charge,
                value ->> 4 AS losses, value ->> 5 AS run_at, value ->> 6 AS seq, value ->> 7 AS ended_at
           FROM json_each(?1)) AS v
- WHERE taskyard_tasks.no = v.no
+ WHERE t.no = v.no
 
 -- :results
 INSERT OR REPLACE INTO taskyard_results (no, result)
@@ -33,6 +33,11 @@ SELECT value ->> 0, value ->> 1 FROM json_each(?1)
 -- :give_back  free the keys these tasks held
 DELETE FROM taskyard_held
  WHERE (key, no) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1))
+
+-- :mark_started  attempts claimed ahead that have started, if they are the accepted ones
+UPDATE taskyard_tasks SET started_at = ?2
+ WHERE state = 'running' AND started_at IS NULL
+   AND (no, attempt) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1))
 
 -- :report  keep how far an attempt has come, if it is the accepted one
 INSERT INTO taskyard_progress (no, progress)

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from taskyard.store.port import Store
+from tests.conformance.places import MAKERS, Maker, Place, StoreTime
+
+
+@pytest.fixture(params=MAKERS.values(), ids=MAKERS.keys())
+def maker(request: pytest.FixtureRequest) -> Maker:
+    made: Maker = request.param
+    return made
+
+
+@pytest.fixture
+def place(maker: Maker, tmp_path: Path) -> Place:
+    return maker(tmp_path)
+
+
+@pytest.fixture
+def time(place: Place) -> StoreTime:
+    return place
+
+
+@pytest.fixture
+async def store(place: Place) -> AsyncIterator[Store]:
+    view = place.view()
+    await view.open()
+    yield view
+    await view.close()
+
+
+@pytest.fixture
+async def elsewhere(place: Place, store: Store) -> AsyncIterator[Store]:
+    """The same place as another process sees it."""
+    view = place.view()
+    await view.open()
+    yield view
+    await view.close()

@@ -1,0 +1,48 @@
+"""Where the suite runs: one maker for each kind of store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from taskyard.store.port import Store
+from taskyard.store.sqlite.clock import SqliteClock
+from taskyard.store.sqlite.store import SqliteStore
+from taskyard.store.url import open_store
+
+
+class StoreTime(Protocol):
+    """The clock of a place, in the hands of a test."""
+
+    async def advance(self, seconds: float) -> None:
+        """Move the store's time on, for every view of the place."""
+
+
+class Place(StoreTime, Protocol):
+    """Somewhere empty where tasks survive."""
+
+    url: str
+
+    def view(self) -> Store:
+        """A store on this place as another process would have it; not open yet."""
+
+
+class SqliteFile:
+    def __init__(self, folder: Path) -> None:
+        self.url = f"sqlite:///{folder / 'yard.db'}"
+        self._clock = SqliteClock()
+
+    def view(self) -> Store:
+        store = open_store(self.url)
+        assert isinstance(store, SqliteStore)
+        store.clock = self._clock  # one time for every view, as one machine has
+        return store
+
+    async def advance(self, seconds: float) -> None:
+        self._clock.advance(seconds)
+
+
+Maker = Callable[[Path], Place]
+
+MAKERS: dict[str, Maker] = {"sqlite": SqliteFile}
