@@ -1,1 +1,56 @@
+"""Taskyard: a task runs when its time has come and its lane, its keys and a node all have room."""
+
+from taskyard.domain.classify import Advice
+from taskyard.domain.errors import (
+    Cancelled,
+    Fatal,
+    IllegalTransition,
+    InvalidTask,
+    NotFound,
+    ResultTimeout,
+    StoreError,
+    TaskCancelled,
+    TaskFailed,
+    TaskyardError,
+)
+from taskyard.domain.retry import Retry, RetryPolicy
+from taskyard.domain.state import Reason, State
+from taskyard.domain.task import Duplicate, Enqueued, NewTask, Refused, Task, TaskQuery
+from taskyard.engine.context import Context
+from taskyard.engine.job import Snooze
+from taskyard.engine.worker import Worker
+from taskyard.handle import Handle
+from taskyard.kind import TaskKind
+from taskyard.yard import Yard
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Advice",
+    "Cancelled",
+    "Context",
+    "Duplicate",
+    "Enqueued",
+    "Fatal",
+    "Handle",
+    "IllegalTransition",
+    "InvalidTask",
+    "NewTask",
+    "NotFound",
+    "Reason",
+    "Refused",
+    "ResultTimeout",
+    "Retry",
+    "RetryPolicy",
+    "Snooze",
+    "State",
+    "StoreError",
+    "Task",
+    "TaskCancelled",
+    "TaskFailed",
+    "TaskKind",
+    "TaskQuery",
+    "TaskyardError",
+    "Worker",
+    "Yard",
+]

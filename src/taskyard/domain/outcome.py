@@ -11,7 +11,7 @@ from typing import assert_never
 import msgspec
 
 from taskyard.domain.retry import RetryPolicy
-from taskyard.domain.state import Reason, State
+from taskyard.domain.state import TERMINAL, Reason, State
 from taskyard.domain.task import Claimed, TaskError
 
 POISON_LOSSES = 3
@@ -117,6 +117,15 @@ def decide(task: Claimed, outcome: Outcome, policy: RetryPolicy) -> Verdict:
             return verdict(State.QUEUED, Reason.RELEASED, charge=0, keeps_place=True)
         case _:
             assert_never(outcome)
+
+
+def heed(verdict: Verdict, asked: str | None) -> Verdict:
+    """A task that was asked to stop does not come back, however its body ended."""
+    if asked == "cancel" and verdict.state not in TERMINAL:
+        return msgspec.structs.replace(
+            verdict, state=State.CANCELLED, reason=Reason.OPERATOR, delay=None, keeps_place=False
+        )
+    return verdict
 
 
 class LostRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -113,6 +113,9 @@ class Store(Protocol):
     async def turn(self, verdicts: Sequence[Verdict], request: ClaimRequest) -> Turn:
         """Finish, then claim: the same as one after the other, in one step if the store can."""
 
+    async def mark_started(self, holds: Sequence[Hold]) -> None:
+        """Tell that these attempts, claimed ahead, have started."""
+
     async def report(self, hold: Hold, progress: Progress) -> bool:
         """Keep how far an attempt has come; False if it is no longer the accepted one."""
 
@@ -122,8 +125,8 @@ class Store(Protocol):
     async def expire(self, limit: int = 1000) -> int:
         """Fail the waiting tasks whose deadline has passed."""
 
-    async def rescue(self, dead: Sequence[Lease] = ()) -> list[Rescued]:
-        """Take the tasks of ended leases, and of these proven dead ones, back into their queue."""
+    async def rescue(self, dead: Sequence[Lease] = (), *, ended: bool = True) -> list[Rescued]:
+        """Take back into their queue the tasks of ended leases and of these proven dead ones."""
 
     async def cancel(self, task_id: str, *, actor: str) -> Cancellation:
         """Cancel a waiting task, or ask a running one to stop."""
@@ -174,7 +177,7 @@ class Store(Protocol):
     async def register(self, node: NewNode) -> Lease:
         """Make a node ready under a new lease; an older incarnation may claim no more."""
 
-    def beat(self, lease: Lease) -> News:
+    def beat(self, lease: Lease, *, timeout: float) -> News:
         """Renew a lease. Blocking, callable from any thread: it must not need the event loop."""
 
     async def news(self, lease: Lease) -> News:

@@ -54,8 +54,9 @@ def claim(tx: Tx, request: ClaimRequest) -> Claim:
         return Claim([], refused="this lease has ended")
     node = msgspec.json.decode(found, type=_NodeRow)
     if request.number <= node.last_request:
-        again = tx.rows(list[int], sql["again"], request.lease, request.number)
-        return Claim(_load(tx, again))
+        again = tx.rows(list[tuple[int, bool]], sql["again"], request.lease, request.number)
+        ahead = frozenset(no for no, started in again if not started)
+        return Claim(_load(tx, [no for no, _ in again]), ahead)
     refused = _refusal(node)
     if refused is not None:
         return Claim([], refused=refused)
@@ -107,11 +108,14 @@ class _Search:
             return False
         by_lane, cut_short = self._candidates(open_streams)
         found = list(interleave(list(by_lane.values()), start=self._request.number))
-        expired = [c.no for c in found if c.deadline is not None and c.deadline <= self._tx.now]
+        expired = [c for c in found if c.deadline is not None and c.deadline <= self._tx.now]
         if expired:
-            due.expire_these(self._tx, expired)
-            gone = set(expired)
-            found = [c for c in found if c.no not in gone]
+            due.expire_these(self._tx, [c.no for c in expired])
+            carriers = [c.keys for c in expired if c.keys]
+            if carriers:
+                keys.passed_over(self._tx, carriers)
+                return True  # whoever waited behind them comes before what follows
+            found = [c for c in found if c not in expired]
         room = Room(
             slots=self._slots,
             lanes={s.lane: s.room for s in open_streams},
@@ -119,8 +123,26 @@ class _Search:
             ahead=self._ahead,
         )
         admission = admit(found, room)
+        giving_way = self._giving_way(admission, room)
+        if giving_way is not None:
+            admission = admit(found[: found.index(giving_way) + 1], room)
         self._apply(admission)
         return cut_short or bool(expired or admission.parked)
+
+    def _giving_way(self, admission: Admission, room: Room) -> Candidate | None:
+        """The first that parks on one key and leaves room in another to those who wait for it.
+
+        They are not among the candidates yet, but come before whatever follows it.
+        """
+        left = {
+            candidate: [key for key in candidate.keys if key != full and room.keys[key] > 0]
+            for candidate, full in admission.parked
+            if len(candidate.keys) > 1
+        }
+        if not left:
+            return None
+        waited = keys.waited(self._tx, (key for names in left.values() for key in names))
+        return next((c for c, names in left.items() if not waited.isdisjoint(names)), None)
 
     def _candidates(self, streams: Sequence[_Stream]) -> tuple[dict[int, list[_Found]], bool]:
         """The heads of each lane, in its order; and whether there was more behind them."""

@@ -15,6 +15,19 @@ def promote(tx: Tx, limit: int) -> Promoted:
     return Promoted(count, tx.value(sql["next_due"]))
 
 
+def next_due(tx: Tx) -> int | None:
+    found: int | None = tx.value(tx.sql("upkeep")["next_due"])
+    return found
+
+
+def any_late(tx: Tx) -> bool:
+    return tx.value(tx.sql("upkeep")["any_late"], tx.now) is not None
+
+
+def promote_these(tx: Tx, due: Sequence[int]) -> None:
+    tx.run(tx.sql("upkeep")["promote_these"], tx.now, numbers(due))
+
+
 def expire(tx: Tx, limit: int) -> int:
     late = tx.rows(list[tuple[int, tuple[str, ...]]], tx.sql("upkeep")["expired"], tx.now, limit)
     if late:
@@ -25,4 +38,5 @@ def expire(tx: Tx, limit: int) -> int:
 
 def expire_these(tx: Tx, late: Sequence[int]) -> None:
     tx.run(tx.sql("upkeep")["expire"], numbers(late), tx.now)
-    tx.audit("system", [("expired", f"task:no:{no}", "deadline passed") for no in late])
+    ids = tx.rows(list[str], tx.sql("upkeep")["ids"], numbers(late))
+    tx.audit("system", [("expired", f"task:{task_id}", "deadline passed") for task_id in ids])

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import msgspec
+
 from taskyard.domain.clock import micros
 from taskyard.domain.node import Hold
-from taskyard.domain.outcome import Finished, Stale, Verdict
+from taskyard.domain.outcome import Finished, Stale, Verdict, heed
 from taskyard.domain.state import TERMINAL, Reason, State, require
 from taskyard.domain.task import Progress
 from taskyard.store.sqlite import due, keys
@@ -15,6 +17,13 @@ from taskyard.store.sqlite.tx import Tx, numbers, to_json
 
 # What the system did by itself is written down; the happy path is not.
 _AUDITED = frozenset({Reason.TIMEOUT, Reason.LOST, Reason.POISON, Reason.RESCUED})
+
+
+class _Accepted(msgspec.Struct, array_like=True):
+    no: int
+    attempt: int
+    keys: tuple[str, ...]
+    asked: str | None
 
 
 def finish(tx: Tx, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
@@ -25,19 +34,20 @@ def finish(tx: Tx, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
     for verdict in verdicts:
         require(verdict.id, State.RUNNING, verdict.state, verdict.reason)
     asked = to_json([(verdict.no, verdict.attempt) for verdict in verdicts])
-    rows = tx.rows(list[tuple[int, int, tuple[str, ...]]], sql["accepted"], asked)
-    live = {(no, attempt) for no, attempt, _ in rows}
+    rows = tx.rows(list[_Accepted], sql["accepted"], asked)
+    live = {(row.no, row.attempt): row for row in rows}
     answers: list[Finished | Stale] = []
     accepted: list[Verdict] = []
     for verdict in verdicts:
-        if (verdict.no, verdict.attempt) in live:
-            live.remove((verdict.no, verdict.attempt))
-            accepted.append(verdict)
-            answers.append(Finished(verdict.no, verdict.state))
+        row = live.pop((verdict.no, verdict.attempt), None)
+        if row is not None:
+            final = heed(verdict, row.asked)
+            accepted.append(final)
+            answers.append(Finished(final.no, final.state))
         else:
             answers.append(Stale(verdict.no, verdict.attempt))
     _settle(tx, accepted)
-    give_back(tx, [(key, no) for no, _, names in rows for key in names])
+    give_back(tx, sorted({(key, row.no) for row in rows for key in row.keys}))
     return answers
 
 
@@ -60,8 +70,9 @@ def _settle(tx: Tx, verdicts: Sequence[Verdict]) -> None:
     results = [(v.no, v.result) for v in verdicts if v.result is not None]
     if results:
         tx.run(sql["results"], to_json(results))
-    if any(v.delay is not None and v.delay <= 0 for v in others):
-        due.promote(tx, len(others))
+    at_once = [v.no for v in others if v.delay is not None and v.delay <= 0]
+    if at_once:
+        due.promote_these(tx, at_once)
 
 
 def _noted(verdict: Verdict) -> bool:
@@ -100,3 +111,8 @@ def give_back(tx: Tx, held: Sequence[tuple[str, int]]) -> None:
 
 def report(tx: Tx, hold: Hold, progress: Progress) -> bool:
     return tx.run(tx.sql("finish")["report"], hold.no, hold.attempt, to_json(progress)) > 0
+
+
+def mark_started(tx: Tx, holds: Sequence[Hold]) -> None:
+    pairs = to_json([(hold.no, hold.attempt) for hold in holds])
+    tx.run(tx.sql("finish")["mark_started"], pairs, tx.now)

@@ -52,6 +52,11 @@ def wake(tx: Tx, freed: Counter[str]) -> None:
         freed = Counter({key: n - 1 for key, n in freed.items() if n > 1})
 
 
+def waited(tx: Tx, keys: Iterable[str]) -> set[str]:
+    """Those of these keys that someone is parked on."""
+    return set(tx.rows(list[str], tx.sql("keys")["waited"], to_json(sorted(set(keys)))))
+
+
 def passed_over(tx: Tx, key_sets: Iterable[tuple[str, ...]]) -> None:
     """Ready carriers of these keys have gone without taking room: others may take their turn."""
     gone = Counter(key for keys in key_sets for key in keys)

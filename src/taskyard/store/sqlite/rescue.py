@@ -12,15 +12,16 @@ from taskyard.store.sqlite.finish import finish
 from taskyard.store.sqlite.tx import Tx, numbers
 
 
-def rescue(tx: Tx, dead: Sequence[Lease]) -> list[Rescued]:
-    ended = tx.rows(
+def rescue(tx: Tx, dead: Sequence[Lease], ended: bool) -> list[Rescued]:
+    gone = tx.rows(
         list[tuple[Lease, str]],
         tx.sql("upkeep")["ended_leases"],
         tx.boot_id,
         tx.boot,
         numbers(dead),
+        int(ended),
     )
-    return [_rescue_from(tx, lease, node) for lease, node in ended]
+    return [_rescue_from(tx, lease, node) for lease, node in gone]
 
 
 def _rescue_from(tx: Tx, lease: Lease, node: str) -> Rescued:

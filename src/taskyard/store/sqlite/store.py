@@ -112,7 +112,10 @@ class SqliteStore:
     async def _write(self, job: Callable[[Tx], T]) -> T:
         if not self._opened:
             await self.open()
-        return await self._writer.run(job)
+        answer = await self._writer.run(job)
+        if self.path == MEMORY:
+            self._tell()  # there is no file to watch
+        return answer
 
     async def _read(self, job: Callable[[Tx], T]) -> T:
         if not self._opened:
@@ -160,17 +163,26 @@ class SqliteStore:
             lambda tx: Turn(finishing.finish(tx, verdicts), claiming.claim(tx, request))
         )
 
+    async def mark_started(self, holds: Sequence[Hold]) -> None:
+        await self._write(lambda tx: finishing.mark_started(tx, holds))
+
     async def report(self, hold: Hold, progress: Progress) -> bool:
         return await self._write(lambda tx: finishing.report(tx, hold, progress))
 
     async def promote(self, limit: int = 1000) -> Promoted:
+        # Looking costs the writer nothing; most looks find nothing to do.
+        seen = await self._read(due.next_due)
+        if seen is None or seen > self.clock.now():
+            return Promoted(0, seen)
         return await self._write(lambda tx: due.promote(tx, limit))
 
     async def expire(self, limit: int = 1000) -> int:
+        if not await self._read(due.any_late):
+            return 0
         return await self._write(lambda tx: due.expire(tx, limit))
 
-    async def rescue(self, dead: Sequence[Lease] = ()) -> list[Rescued]:
-        return await self._write(lambda tx: rescue.rescue(tx, dead))
+    async def rescue(self, dead: Sequence[Lease] = (), *, ended: bool = True) -> list[Rescued]:
+        return await self._write(lambda tx: rescue.rescue(tx, dead, ended))
 
     async def cancel(self, task_id: str, *, actor: str) -> Cancellation:
         return await self._write(lambda tx: operate.cancel(tx, task_id, actor))
@@ -225,10 +237,10 @@ class SqliteStore:
     async def register(self, node: NewNode) -> Lease:
         return await self._write(lambda tx: nodes.register(tx, node))
 
-    def beat(self, lease: Lease) -> News:
+    def beat(self, lease: Lease, *, timeout: float) -> News:
         if not self._opened:
             raise StoreUnavailable(f"the store {self.path} is closed")
-        return self._writer.run_blocking(lambda tx: nodes.beat(tx, lease))
+        return self._writer.run_blocking(lambda tx: nodes.beat(tx, lease), timeout)
 
     async def news(self, lease: Lease) -> News:
         return await self._read(lambda tx: nodes.news(tx, lease))

@@ -89,6 +89,7 @@ class DatabaseThread:
         self._calls: SimpleQueue[_Call[Any] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._stopped = False
+        self._gate = threading.Lock()  # no call is put behind the last one, where nobody looks
         self._db: apsw.Connection | None = None
 
     def start(self) -> None:
@@ -108,9 +109,10 @@ class DatabaseThread:
 
     def stop(self) -> None:
         """Do what was accepted, then close; idempotent."""
-        self._stopped = True
-        if self._thread is not None and self._thread.is_alive():
+        with self._gate:
+            self._stopped = True
             self._calls.put(None)
+        if self._thread is not None:
             self._thread.join()
 
     async def run(self, job: Callable[[Tx], T]) -> T:
@@ -128,9 +130,10 @@ class DatabaseThread:
             raise StoreBusy(f"{self._path} did not answer within {timeout:g} s") from None
 
     def _submit(self, call: _Call[T]) -> None:
-        if self._stopped or self._thread is None:
-            raise StoreUnavailable(f"the store {self._path} is closed")
-        self._calls.put(call)
+        with self._gate:
+            if self._stopped or self._thread is None:
+                raise StoreUnavailable(f"the store {self._path} is closed")
+            self._calls.put(call)
 
     def _main(self, opened: Future[None]) -> None:
         try:

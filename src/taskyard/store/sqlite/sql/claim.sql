@@ -9,9 +9,10 @@ SELECT json_array(
            (SELECT value FROM taskyard_meta WHERE name = 'paused'))
   FROM taskyard_nodes AS n WHERE n.lease = ?1
 
--- :again  what an earlier request with this number took
-SELECT json_group_array(no) FROM taskyard_tasks
- WHERE state = 'running' AND lease = ?1 AND request = ?2
+-- :again  what an earlier request with this number took, and whether it was to start at once
+SELECT json_group_array(json_array(no, json(iif(started_at IS NULL, 'false', 'true'))))
+  FROM (SELECT no, started_at FROM taskyard_tasks
+         WHERE state = 'running' AND lease = ?1 AND request = ?2 ORDER BY priority, seq)
 
 -- :streams  the (lane, route) pairs with something ready that this node serves, and their lanes' figures
 -- One index seek a pair, however many tasks are ready: the scan jumps from head to head.

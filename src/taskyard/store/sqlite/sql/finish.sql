@@ -1,5 +1,5 @@
 -- :accepted  which of these (no, attempt) are the accepted attempts: the fence
-SELECT json_group_array(json_array(t.no, t.attempt, json(coalesce(t.keys, '[]'))))
+SELECT json_group_array(json_array(t.no, t.attempt, json(coalesce(t.keys, '[]')), t.asked))
   FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value ->> 0
  WHERE t.state = 'running' AND t.attempt = v.value ->> 1
 

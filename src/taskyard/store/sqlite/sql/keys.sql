@@ -23,6 +23,10 @@ WITH RECURSIVE head (key, no) AS (
 )
 SELECT json_group_array(no) FROM head WHERE no IS NOT NULL
 
+-- :waited  which of these keys someone is parked on
+SELECT json_group_array(k.value) FROM json_each(?1) AS k
+ WHERE EXISTS (SELECT 1 FROM taskyard_tasks AS t INDEXED BY taskyard_parked WHERE t.parked_on = k.value)
+
 -- :unpark
 UPDATE taskyard_tasks SET parked_on = NULL WHERE no IN (SELECT value FROM json_each(?1))
 

@@ -31,7 +31,8 @@ SELECT json_group_array(json_object(
            'id', t.id, 'state', t.state, 'result', s.result,
            'error', (SELECT iif(f.type IS NULL, NULL, json_object(
                          'type', f.type, 'message', f.message, 'stack', f.stack))
-                       FROM taskyard_failures AS f WHERE f.no = t.no ORDER BY f.attempt DESC LIMIT 1)))
+                       FROM taskyard_failures AS f WHERE f.no = t.no AND t.state = 'failed'
+                      ORDER BY f.attempt DESC LIMIT 1)))
   FROM json_each(?1) AS v
        CROSS JOIN taskyard_tasks AS t ON t.id = v.value AND t.ended_at IS NOT NULL
        LEFT JOIN taskyard_results AS s ON s.no = t.no
@@ -78,6 +79,7 @@ SELECT json_group_array(json_array(n.id, n.state, n.slots - (
        CROSS JOIN taskyard_node_routes AS s ON s.route = t.route
        CROSS JOIN taskyard_nodes AS n ON n.lease = s.lease
  WHERE t.no = ?1 AND n.boot = ?2 AND n.until > ?3
+   AND NOT EXISTS (SELECT 1 FROM taskyard_nodes AS o WHERE o.id = n.id AND o.lease > n.lease)
 
 -- :before  how many ready tasks of its lane and route come before it, up to ?2
 SELECT count(*) FROM (

@@ -3,6 +3,10 @@ UPDATE taskyard_tasks SET state = 'queued', reason = 'due'
  WHERE no IN (SELECT no FROM taskyard_tasks INDEXED BY taskyard_due
                WHERE state = 'pending' AND run_at <= ?1 ORDER BY run_at LIMIT ?2)
 
+-- :promote_these  queue those of these whose time has come
+UPDATE taskyard_tasks SET state = 'queued', reason = 'due'
+ WHERE no IN (SELECT value FROM json_each(?2)) AND state = 'pending' AND run_at <= ?1
+
 -- :next_due
 SELECT min(run_at) FROM taskyard_tasks WHERE state = 'pending'
 
@@ -11,15 +15,22 @@ SELECT json_group_array(json_array(no, json(coalesce(keys, '[]'))))
   FROM (SELECT no, keys FROM taskyard_tasks INDEXED BY taskyard_deadlines
          WHERE deadline IS NOT NULL AND state IN ('pending', 'queued') AND deadline <= ?1 LIMIT ?2)
 
+-- :any_late  whether there is one
+SELECT 1 FROM taskyard_tasks INDEXED BY taskyard_deadlines
+ WHERE deadline IS NOT NULL AND state IN ('pending', 'queued') AND deadline <= ?1 LIMIT 1
+
 -- :expire
 UPDATE taskyard_tasks
    SET state = 'failed', reason = 'expired', ended_at = ?2, parked_on = NULL,
        dedup_held = iif(dedup_held IS NULL, NULL, 0)
  WHERE no IN (SELECT value FROM json_each(?1))
 
+-- :ids
+SELECT json_group_array(t.id) FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value
+
 -- :ended_leases  nodes whose lease has ended, or that are proven dead
 SELECT json_group_array(json_array(lease, id)) FROM taskyard_nodes
- WHERE boot <> ?1 OR until <= ?2 OR lease IN (SELECT value FROM json_each(?3))
+ WHERE (?4 AND (boot <> ?1 OR until <= ?2)) OR lease IN (SELECT value FROM json_each(?3))
 
 -- :runs  what runs under a lease
 SELECT json_group_array(json_object(

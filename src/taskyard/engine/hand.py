@@ -1,0 +1,77 @@
+"""Everything a worker holds at one moment: what runs, what waits for a slot, what has ended."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+
+from taskyard.domain.node import Hold
+from taskyard.domain.outcome import Verdict
+from taskyard.engine.job import Job
+
+QUICK = 0.01  # seconds; bodies that end sooner may be claimed ahead
+MAX_RESERVE = 500
+STARTED_LATE = 0.1  # seconds after which a task claimed ahead is given back, or told as started
+
+
+class Hand:
+    """The worker's slots, its short queue of tasks claimed ahead, and its verdicts to write."""
+
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
+        self.running: dict[int, Job] = {}
+        self.ahead: deque[Job] = deque()
+        self.verdicts: list[Verdict] = []
+        self.writing: dict[int, int] = {}  # no -> attempt of verdicts under way to the store
+        self.unmarked: dict[int, Job] = {}  # claimed ahead, running, and the store does not know
+        self._run_seconds = 1.0  # smoothed time a slot is taken
+
+    @property
+    def room(self) -> int:
+        return max(0, self.slots - len(self.running) - len(self.ahead))
+
+    @property
+    def reserve(self) -> int:
+        """How many may wait here for a slot: some only while slots turn over in milliseconds."""
+        return min(MAX_RESERVE, self.slots * 10) if self._run_seconds < QUICK else 0
+
+    def took(self, job: Job) -> None:
+        self.running[job.claimed.no] = job
+
+    def ended(self, job: Job) -> None:
+        self.running.pop(job.claimed.no, None)
+        self.unmarked.pop(job.claimed.no, None)
+        if job.started is not None:
+            seconds = time.monotonic() - job.started
+            self._run_seconds += (seconds - self._run_seconds) * 0.1
+
+    def next_ahead(self) -> Job | None:
+        return self.ahead.popleft() if self.ahead and len(self.running) < self.slots else None
+
+    def overdue_ahead(self, now: float) -> Iterator[Job]:
+        """Those claimed ahead that have waited too long: a slot elsewhere may be free."""
+        while self.ahead and now - self.ahead[0].taken > STARTED_LATE:
+            yield self.ahead.popleft()
+
+    def to_mark(self, now: float) -> list[Job]:
+        """Those claimed ahead that have been running for a while: the store should know."""
+        late = [
+            job
+            for job in self.unmarked.values()
+            if job.started is not None and now - job.started > STARTED_LATE
+        ]
+        for job in late:
+            del self.unmarked[job.claimed.no]
+        return late
+
+    def knows(self, hold: Hold) -> bool:
+        """Whether this attempt is in our hands, in whatever way."""
+        if self.writing.get(hold.no) == hold.attempt:
+            return True
+        job = self.running.get(hold.no)
+        if job is not None and job.claimed.attempt == hold.attempt:
+            return True
+        return any(
+            job.claimed.no == hold.no and job.claimed.attempt == hold.attempt for job in self.ahead
+        ) or any(v.no == hold.no and v.attempt == hold.attempt for v in self.verdicts)

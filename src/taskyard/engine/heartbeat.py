@@ -1,0 +1,154 @@
+"""Keeps the lease alive from a thread of its own, and watches the event loop.
+
+The thread needs nothing of the loop, so a loop that is blocked for a while loses no lease. It is
+also the one who can still act when the loop cannot: it ends the process when a body blocks the
+loop beyond its timeout, or when bodies could outlive the lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import Protocol
+
+from taskyard.domain.node import Lease, News
+from taskyard.engine.log import logger
+from taskyard.store.port import Store
+
+EXIT_LOOP_BLOCKED = 70
+EXIT_LEASE_ENDED = 75
+
+log = logger("heartbeat")
+
+
+class Watched(Protocol):
+    """What the thread asks of the worker, without the loop."""
+
+    def bodies(self) -> int:
+        """How many bodies are running."""
+
+    def overdue(self, now: float) -> str | None:
+        """A body that blocks the loop beyond its timeout and grace, if there is one."""
+
+
+class Heartbeat:
+    def __init__(
+        self,
+        store: Store,
+        lease: Lease,
+        lease_seconds: float,
+        watched: Watched,
+        *,
+        on_news: Callable[[News, float], None],
+        on_danger: Callable[[], None],
+        leave: Callable[[int], None] = os._exit,
+    ) -> None:
+        self._store = store
+        self._lease = lease
+        self._ttl = lease_seconds
+        self._watched = watched
+        self._on_news = on_news
+        self._on_danger = on_danger
+        self._leave = leave
+        self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        now = time.monotonic()
+        self.renewed = now  # the lease holds at least until renewed + ttl
+        self.steady_since = now  # unbroken contact with the store since then
+        self._pulse = now
+        self._pulse_asked = False
+        self._endangered: float | None = None
+
+    def start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._main, name="taskyard-heartbeat", daemon=True
+            )
+            self._thread.start()
+
+    async def stop(self) -> None:
+        self._stopping.set()
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join)
+            self._thread = None
+
+    @property
+    def steady_for(self) -> float:
+        return time.monotonic() - self.steady_since
+
+    def _main(self) -> None:
+        every = self._ttl / 3
+        due = time.monotonic() + every
+        tick = min(1.0, self._ttl / 10)
+        while not self._stopping.wait(tick):
+            now = time.monotonic()
+            if now >= due:
+                due = now + (every if self._beat(now) else tick)
+            self._watch_loop(time.monotonic())
+            self._watch_lease(time.monotonic())
+
+    def _beat(self, now: float) -> bool:
+        """Renew. Counts from before the call: the store's clock started no earlier."""
+        try:
+            news = self._store.beat(self._lease, timeout=self._ttl / 6)
+        except Exception as error:
+            log.warning("beat failed", lease=self._lease, error=str(error))
+            self.steady_since = time.monotonic()
+            return False
+        if not news.lost:
+            self.renewed = now
+            self._endangered = None
+        self._tell(self._on_news, news, now)
+        return True
+
+    def _tell(self, function: Callable[..., None], *args: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(function, *args)
+        except RuntimeError:
+            self._stopping.set()  # the loop is closed
+
+    def _watch_loop(self, now: float) -> None:
+        if not self._pulse_asked:
+            self._pulse_asked = True
+            self._tell(self._answer)
+            return
+        overdue = self._watched.overdue(now) if now - self._pulse > self._ttl / 10 + 1 else None
+        if overdue is not None:
+            log.critical(
+                "the event loop is blocked beyond a task's timeout",
+                task=overdue,
+                blocked_seconds=round(now - self._pulse, 1),
+                stack=self._stack(),
+            )
+            self._leave(EXIT_LOOP_BLOCKED)
+
+    def _answer(self) -> None:
+        """Runs on the loop: it is alive."""
+        self._pulse = time.monotonic()
+        self._pulse_asked = False
+
+    def _watch_lease(self, now: float) -> None:
+        """Bodies must not outlive the lease: first they are stopped, then the process is."""
+        left = self.renewed + self._ttl - now
+        if left < self._ttl / 3 and self._endangered is None:
+            self._endangered = now
+            log.error("the lease cannot be renewed: stopping its bodies", lease=self._lease)
+            self._tell(self._on_danger)
+        # A process that was frozen finds its lease ended at once: its bodies get a moment.
+        warned = self._endangered is not None and now - self._endangered > self._ttl / 6
+        if left < self._ttl / 10 and warned and self._watched.bodies() > 0:
+            log.critical(
+                "the lease ends and bodies are still running: leaving", stack=self._stack()
+            )
+            self._leave(EXIT_LEASE_ENDED)
+
+    def _stack(self) -> str:
+        frame = sys._current_frames().get(self._loop_thread)
+        return "".join(traceback.format_stack(frame)) if frame is not None else "(none)"

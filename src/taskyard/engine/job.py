@@ -1,0 +1,150 @@
+"""One attempt while it is in this worker's hands."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from taskyard.domain.classify import Advice, Classifier, http_status, retry_after
+from taskyard.domain.errors import Cancelled, Fatal, InvalidOption
+from taskyard.domain.outcome import Failed, Outcome, Released, Snoozed, Stopped, Succeeded
+from taskyard.domain.state import Reason
+from taskyard.domain.task import MAX_RESULT_BYTES, Claimed, TaskError
+from taskyard.engine.context import Context
+from taskyard.engine.registry import Kind
+
+MAX_MESSAGE = 4_000
+MAX_STACK = 20_000
+
+
+class Stop(StrEnum):
+    """Why a body is being stopped."""
+
+    CANCEL = "cancel"
+    TIMEOUT = "timeout"
+    DRAIN = "drain"
+    LOST = "lost"  # the attempt is no longer accepted: whatever comes of it is dropped
+
+
+class Snooze(msgspec.Struct, frozen=True):
+    """Returned by a handler: not now, in `delay` seconds; not charged."""
+
+    delay: float
+
+    def __post_init__(self) -> None:
+        if not self.delay >= 0:
+            raise InvalidOption(f"Snooze needs a delay of 0 seconds or more, not {self.delay}")
+
+
+class Job:
+    """A claimed task, its kind, and how it is being stopped, if it is."""
+
+    __slots__ = ("cancel", "claimed", "context", "deadline", "kind", "started", "stop", "taken")
+
+    def __init__(self, claimed: Claimed, kind: Kind, context: Context) -> None:
+        self.claimed = claimed
+        self.kind = kind
+        self.context = context
+        self.taken = time.monotonic()
+        self.started: float | None = None
+        self.deadline = float("inf")
+        self.stop: Stop | None = None
+        self.cancel: Callable[[], None] = _not_started
+
+    def begin(self) -> None:
+        self.started = time.monotonic()
+        self.deadline = self.started + self.claimed.timeout
+
+    def ask(self, stop: Stop) -> None:
+        """Ask the body to stop. The first reason stays, but a lost attempt is lost."""
+        if self.stop is None or stop is Stop.LOST:
+            self.stop = stop
+        self.context.ask_to_stop()
+        self.cancel()
+
+    def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        args = (self.context,) if self.kind.signature.takes_context else ()
+        return args, self.kind.signature.decode(self.claimed.payload)
+
+    def returned(self, value: object) -> Outcome:
+        """The body ran to its end. What it did is done, also if it had been asked to stop."""
+        if isinstance(value, Snooze):
+            return Snoozed(value.delay)
+        if value is None:
+            return Succeeded()
+        try:
+            encoded = msgspec.json.encode(value)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            return _unusable(f"the result cannot be written as JSON: {error}")
+        if len(encoded) > MAX_RESULT_BYTES:
+            return _unusable(f"the result is {len(encoded):,} bytes, over {MAX_RESULT_BYTES:,}")
+        return Succeeded(encoded.decode())
+
+    def raised(self, error: BaseException) -> Outcome:
+        if isinstance(error, asyncio.CancelledError) and self.stop is not None:
+            return self._stopped()
+        if isinstance(error, Cancelled):
+            return Stopped(Reason.BODY)
+        advice = _advise(self.kind.classifier, error)
+        reason = Reason.FATAL if isinstance(error, Fatal) else Reason.ERROR
+        return Failed(
+            describe(error), reason, retry=advice is Advice.RETRY, after=retry_after(error)
+        )
+
+    def _stopped(self) -> Outcome:
+        match self.stop:
+            case Stop.CANCEL:
+                return Stopped(Reason.OPERATOR)
+            case Stop.TIMEOUT:
+                return self.overran()
+            case _:
+                return Released()
+
+    def overran(self) -> Outcome:
+        seconds = self.claimed.timeout
+        error = TaskError("Timeout", f"it ran longer than its {seconds:g} s")
+        return Failed(error, Reason.TIMEOUT)
+
+    def undecodable(self, error: Exception) -> Outcome:
+        return Failed(
+            TaskError("Undecodable", f"the payload does not fit {self.kind.name}: {error}"),
+            Reason.UNDECODABLE,
+            retry=False,
+        )
+
+
+def _not_started() -> None:
+    pass
+
+
+def _unusable(message: str) -> Outcome:
+    """The work was done: doing it again would not make its result storable."""
+    return Failed(TaskError("UnusableResult", message), Reason.ERROR, retry=False)
+
+
+def _advise(classifier: Classifier, error: BaseException) -> Advice:
+    """A user's rule that breaks must not take the worker with it."""
+    try:
+        return classifier.advise(error)
+    except Exception:
+        return Advice.RETRY
+
+
+def describe(error: BaseException) -> TaskError:
+    status = http_status(error)
+    name = type(error).__name__ if status is None else f"{type(error).__name__} {status}"
+    stack = "".join(traceback.format_exception(error))
+    return TaskError(name, _text(error)[:MAX_MESSAGE], stack[-MAX_STACK:])
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "(its message cannot be shown)"

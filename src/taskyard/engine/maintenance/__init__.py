@@ -1,0 +1,1 @@
+"""Upkeep: one duty a file, all with the same contract."""

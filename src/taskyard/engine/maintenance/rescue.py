@@ -1,0 +1,44 @@
+"""Takes the tasks of dead nodes back into their queues."""
+
+from __future__ import annotations
+
+from taskyard.domain.node import Node
+from taskyard.engine.identity import provably_dead
+from taskyard.engine.log import logger
+from taskyard.engine.maintenance.duty import Duty
+from taskyard.store.port import Rescued, Store
+
+log = logger("rescue")
+
+
+class Rescuer(Duty):
+    name = "rescue"
+    idle_seconds = 1.0
+
+    async def perform(self) -> float | None:
+        nodes = await self.store.nodes()
+        ended = any(node.lease_left <= 0 for node in nodes)
+        dead = proven_dead(nodes)
+        # A store that was frozen lets every lease end at once. Whoever is alive renews its own
+        # within a lease of our unbroken contact; only what is still ended then is really dead.
+        trusted = self.steward.steady_for >= self.steward.lease_seconds
+        if (ended and trusted) or dead:
+            report(await self.store.rescue(dead, ended=trusted))
+            self._notifier.ring()
+        return None
+
+
+async def rescue_predecessors(store: Store) -> None:
+    """At start, not a duty: a worker restarted here frees its dead predecessor at once."""
+    dead = proven_dead(await store.nodes())
+    if dead:
+        report(await store.rescue(dead, ended=False))
+
+
+def proven_dead(nodes: list[Node]) -> list[int]:
+    return [node.lease for node in nodes if node.process and provably_dead(node.process)]
+
+
+def report(rescued: list[Rescued]) -> None:
+    for one in rescued:
+        log.warning("rescue", node=one.node, lease=one.lease, tasks=len(one.verdicts))

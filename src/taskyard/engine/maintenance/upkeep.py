@@ -1,0 +1,25 @@
+"""All duties of one worker or server."""
+
+from __future__ import annotations
+
+from taskyard.engine.maintenance.duty import Duty, Steward
+from taskyard.engine.maintenance.expire import Expirer
+from taskyard.engine.maintenance.promote import Promoter
+from taskyard.engine.maintenance.rescue import Rescuer
+from taskyard.engine.notifier import Notifier
+from taskyard.store.port import Store
+
+DUTIES: tuple[type[Duty], ...] = (Promoter, Expirer, Rescuer)
+
+
+class Upkeep:
+    def __init__(self, store: Store, notifier: Notifier, steward: Steward) -> None:
+        self._duties = [duty(store, notifier, steward) for duty in DUTIES]
+
+    def start(self) -> None:
+        for duty in self._duties:
+            duty.start()
+
+    async def stop(self) -> None:
+        for duty in self._duties:
+            await duty.stop()

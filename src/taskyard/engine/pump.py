@@ -1,0 +1,193 @@
+"""Claimer and finisher in one: verdicts go to the store, tasks come back, in the same step.
+
+While a call is under way bodies go on, and what ends meanwhile is written with the next call: the
+busier the worker, the larger the groups.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+
+from taskyard.domain.errors import StoreError
+from taskyard.domain.node import Hold, Lease
+from taskyard.domain.outcome import Released, Stale, Verdict, decide
+from taskyard.domain.points import Point, reach
+from taskyard.domain.task import Claimed
+from taskyard.engine.hand import STARTED_LATE, Hand
+from taskyard.engine.job import Job
+from taskyard.engine.log import logger
+from taskyard.engine.notifier import POLL_SECONDS, Bell
+from taskyard.store.port import Claim, ClaimRequest, Store
+
+MAX_BACKOFF = 5.0
+
+log = logger("pump")
+
+OnClaim = Callable[[list[Claimed], frozenset[int]], None]
+OnEnd = Callable[[list[Verdict]], None]
+
+
+class Pump:
+    def __init__(
+        self,
+        store: Store,
+        hand: Hand,
+        bell: Bell,
+        *,
+        on_claim: OnClaim,
+        on_end: OnEnd,
+    ) -> None:
+        self._store = store
+        self._hand = hand
+        self._bell = bell
+        self._on_claim = on_claim
+        self._on_end = on_end
+        self._lease: Lease = 0
+        self._number = 0
+        self._hungry = True
+        self._looked = 0.0
+        self._claiming = False
+        self._in_doubt: ClaimRequest | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = False
+
+    def start(self, lease: Lease) -> None:
+        self.renew(lease)
+        if self._task is None:
+            self._claiming = True
+            self._task = asyncio.create_task(self._main(), name="taskyard-pump")
+
+    def renew(self, lease: Lease) -> None:
+        """Go on under a new lease; requests are numbered within it."""
+        self._lease = lease
+        self._number = 0
+        self._in_doubt = None
+        self._hungry = True
+
+    def stop_claiming(self) -> None:
+        self._claiming = False
+        self._bell.ring()
+
+    async def stop(self) -> None:
+        """Write what there is to write, then end; idempotent."""
+        self._stopping = True
+        self._claiming = False
+        self._bell.ring()
+        if self._task is not None:
+            await self._task
+            self._task = None
+
+    def add(self, verdict: Verdict) -> None:
+        self._hand.verdicts.append(verdict)
+        self._bell.ring()
+
+    def hint(self) -> None:
+        self._hungry = True
+        self._bell.ring()
+
+    async def _main(self) -> None:
+        backoff = 0.05
+        while not (self._stopping and not self._hand.verdicts):
+            try:
+                await self._step()
+                backoff = 0.05
+            except StoreError as error:
+                log.error("store", error=str(error), code=error.code, again_in=backoff)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.sleep(backoff)
+                backoff = min(backoff * 2, MAX_BACKOFF)
+                if self._stopping and backoff >= MAX_BACKOFF:
+                    log.error("giving up", unwritten=len(self._hand.verdicts))
+                    return
+
+    async def _step(self) -> None:
+        now = time.monotonic()
+        for job in self._hand.overdue_ahead(now):
+            self._hand.verdicts.append(decide(job.claimed, Released(), job.kind.retry))
+        marks = self._hand.to_mark(now)
+        if marks:
+            await self._store.mark_started([_hold(job) for job in marks])
+        wants = self._wants()
+        if wants is not None:
+            await self._turn(wants)
+        elif self._hand.verdicts:
+            await self._finish()
+        else:
+            rang = await self._bell.wait(self._patience())
+            overdue = time.monotonic() - self._looked >= POLL_SECONDS
+            self._hungry = self._hungry or rang or overdue
+
+    def _patience(self) -> float:
+        watching = self._hand.ahead or self._hand.unmarked
+        return STARTED_LATE if watching else POLL_SECONDS
+
+    def _wants(self) -> ClaimRequest | None:
+        """The claim to make now, if any: one that is in doubt is asked again first."""
+        if not self._claiming:
+            return None
+        if self._in_doubt is not None:
+            return self._in_doubt
+        room, reserve = self._hand.room, self._hand.reserve
+        ahead = max(0, reserve - len(self._hand.ahead))
+        useful = room > 0 or ahead > reserve // 2
+        if not useful or not (self._hungry or self._hand.verdicts):
+            return None
+        self._number += 1
+        self._looked = time.monotonic()
+        return ClaimRequest(lease=self._lease, number=self._number, room=room, ahead=ahead)
+
+    async def _turn(self, request: ClaimRequest) -> None:
+        verdicts = self._take_verdicts()
+        self._in_doubt = request
+        reach(Point.BEFORE_CLAIM)
+        try:
+            turn = await self._store.turn(verdicts, request)
+        except StoreError:
+            self._hand.verdicts[:0] = verdicts
+            raise
+        finally:
+            self._hand.writing.clear()
+        reach(Point.AFTER_CLAIM)
+        self._in_doubt = None
+        self._written(verdicts, [a for a in turn.finished if isinstance(a, Stale)])
+        self._took(request, turn.claim)
+
+    def _took(self, request: ClaimRequest, claim: Claim) -> None:
+        if claim.refused is not None:
+            log.debug("claim refused", why=claim.refused)
+        if claim.tasks:
+            self._on_claim(claim.tasks, claim.ahead)
+        wanted = request.room + request.ahead
+        self._hungry = claim.more or (bool(claim.tasks) and len(claim.tasks) >= wanted)
+
+    async def _finish(self) -> None:
+        verdicts = self._take_verdicts()
+        reach(Point.BEFORE_FINISH)
+        try:
+            answers = await self._store.finish(verdicts)
+        except StoreError:
+            self._hand.verdicts[:0] = verdicts
+            raise
+        finally:
+            self._hand.writing.clear()
+        reach(Point.AFTER_FINISH)
+        self._written(verdicts, [a for a in answers if isinstance(a, Stale)])
+
+    def _take_verdicts(self) -> list[Verdict]:
+        verdicts, self._hand.verdicts = self._hand.verdicts, []
+        self._hand.writing = {verdict.no: verdict.attempt for verdict in verdicts}
+        return verdicts
+
+    def _written(self, verdicts: list[Verdict], stale: list[Stale]) -> None:
+        refused = {(answer.no, answer.attempt) for answer in stale}
+        for no, attempt in refused:
+            log.warning("stale attempt: its outcome was refused", no=no, attempt=attempt)
+        if verdicts:
+            self._on_end([v for v in verdicts if (v.no, v.attempt) not in refused])
+
+
+def _hold(job: Job) -> Hold:
+    return Hold(job.claimed.no, job.claimed.attempt)

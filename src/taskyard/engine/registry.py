@@ -1,0 +1,94 @@
+"""The kinds of task a yard knows and how each is run."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from typing import Any
+
+from taskyard.domain.classify import Classifier
+from taskyard.domain.errors import InvalidHandler, InvalidOption, UnknownKind
+from taskyard.domain.retry import Retry, RetryPolicy
+from taskyard.domain.task import (
+    DEFAULT_LANE,
+    DEFAULT_PRIORITY,
+    DEFAULT_RETRIES,
+    DEFAULT_TIMEOUT,
+    NewTask,
+)
+from taskyard.engine.signature import Signature
+
+DEFAULT_RETRY = Retry.exponential(DEFAULT_RETRIES)
+
+
+class Style(StrEnum):
+    COROUTINE = "coroutine"  # async def: on the event loop
+    THREAD = "thread"  # def: in a thread
+
+
+class Kind:
+    """A handler with its policies."""
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        *,
+        lane: str = DEFAULT_LANE,
+        priority: int = DEFAULT_PRIORITY,
+        timeout: float = DEFAULT_TIMEOUT,
+        retry: RetryPolicy = DEFAULT_RETRY,
+        classifier: Classifier | None = None,
+    ) -> None:
+        self.name = name
+        self.function = function
+        self.lane = lane
+        self.priority = priority
+        self.timeout = timeout
+        self.retry = retry
+        self.classifier = classifier or Classifier()
+        self.style = Style.COROUTINE if inspect.iscoroutinefunction(function) else Style.THREAD
+        self.signature = Signature(name, function)
+        self._check()
+
+    def _check(self) -> None:
+        """A bad default is found where the kind is declared, not at its first enqueue."""
+        try:
+            NewTask(
+                kind=self.name,
+                payload="{}",
+                lane=self.lane,
+                priority=self.priority,
+                timeout=self.timeout,
+            ).check()
+        except InvalidOption as error:
+            raise InvalidHandler(f"task {self.name}: {error}") from None
+
+
+class Registry:
+    def __init__(self) -> None:
+        self._kinds: dict[str, Kind] = {}
+
+    def add(self, kind: Kind) -> None:
+        known = self._kinds.get(kind.name)
+        if known is not None and known.function is not kind.function:
+            raise InvalidHandler(f"there are two tasks called {kind.name}; give one another name")
+        self._kinds[kind.name] = kind
+
+    def __getitem__(self, name: str) -> Kind:
+        kind = self._kinds.get(name)
+        if kind is None:
+            known = ", ".join(sorted(self._kinds)) or "none"
+            raise UnknownKind(f"there is no task called {name}; known are: {known}")
+        return kind
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._kinds
+
+    def __iter__(self) -> Iterator[Kind]:
+        return iter(self._kinds.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._kinds)

@@ -1,0 +1,326 @@
+"""The worker: one node that claims tasks, runs their bodies and writes what became of them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from taskyard.domain.errors import InvalidOption, StoreError
+from taskyard.domain.node import DEFAULT_LEASE_SECONDS, Hold, Lease, NewNode, News
+from taskyard.domain.outcome import Outcome, Released, Verdict, decide
+from taskyard.domain.state import Reason, State
+from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress
+from taskyard.engine.context import Context
+from taskyard.engine.executor import CoroutineExecutor, ThreadExecutor
+from taskyard.engine.hand import Hand
+from taskyard.engine.heartbeat import Heartbeat
+from taskyard.engine.identity import new_node_id, this_process
+from taskyard.engine.job import Job, Stop
+from taskyard.engine.log import logger
+from taskyard.engine.maintenance.rescue import rescue_predecessors
+from taskyard.engine.maintenance.upkeep import Upkeep
+from taskyard.engine.notifier import Notifier
+from taskyard.engine.pump import Pump
+from taskyard.engine.registry import Registry, Style
+from taskyard.engine.timekeeper import Timekeeper
+from taskyard.store.port import Store
+
+DEFAULT_SLOTS = 100
+DEFAULT_GRACE = 30.0
+NEWS_EVERY = 0.1
+
+log = logger("worker")
+
+
+class Worker:
+    """start → claims and runs; stop → drains. Both may be called twice."""
+
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        notifier: Notifier,
+        *,
+        slots: int = DEFAULT_SLOTS,
+        kinds: Iterable[str] | None = None,
+        node_id: str | None = None,
+        lease_seconds: float = DEFAULT_LEASE_SECONDS,
+        grace: float = DEFAULT_GRACE,
+        on_end: Callable[[Sequence[Verdict]], None] = lambda _: None,
+    ) -> None:
+        if slots < 1:
+            raise InvalidOption(f"a worker needs at least 1 slot, not {slots}")
+        if lease_seconds <= 0:
+            raise InvalidOption(f"a lease lasts more than 0 seconds, not {lease_seconds:g}")
+        self._store = store
+        self._registry = registry
+        self._notifier = notifier
+        self._kinds = tuple(registry.names if kinds is None else kinds)
+        for kind in self._kinds:
+            registry[kind]  # an unknown one is refused here
+        self.node_id = node_id or new_node_id()
+        self._lease_seconds = lease_seconds
+        self._grace = grace
+        self._tell_end = on_end
+        self.lease: Lease = 0
+        self.hand = Hand(slots)
+        self._orphans: frozenset[Hold] = frozenset()
+        self._started = False
+        self._draining = False
+        self._emptied = asyncio.Event()
+        self._rejoining: asyncio.Task[None] | None = None
+
+    # --- life ---
+
+    async def start(self) -> None:
+        if self._started:
+            return
+        self._started = True
+        await self._store.open()
+        self._notifier.start()
+        self._bell = self._notifier.bell()
+        self._news_bell = self._notifier.bell()
+        self._coroutines = CoroutineExecutor(self._done)
+        self._threads = ThreadExecutor(self._done, asyncio.get_running_loop())
+        self._timekeeper = Timekeeper(self.hand.running, self._grace)
+        self._pump = Pump(
+            self._store, self.hand, self._bell, on_claim=self._take, on_end=self._ended
+        )
+        await rescue_predecessors(self._store)
+        self.lease = await self._register()
+        self._heartbeat = self._beat()
+        self._upkeep = Upkeep(self._store, self._notifier, self)
+        self._pump.start(self.lease)
+        self._upkeep.start()
+        self._newsreader = asyncio.create_task(self._read_news(), name="taskyard-news")
+        log.info("start", node=self.node_id, lease=self.lease, slots=self.hand.slots)
+
+    async def stop(self, grace: float | None = None) -> None:
+        """Drain: claim nothing more, let bodies finish, then release what has not finished."""
+        if not self._started or self._draining:
+            return
+        self._draining = True
+        self._pump.stop_claiming()
+        await self._quietly(self._store.drain(self.lease))
+        self._give_back_ahead()
+        await self._wait_for_bodies(self._grace if grace is None else grace)
+        for job in list(self.hand.running.values()):
+            job.ask(Stop.DRAIN)
+        await self._wait_for_bodies(min(5.0, self._grace))
+        if self.hand.running:
+            log.error("bodies that do not stop are left behind", tasks=self._names())
+        await self._upkeep.stop()
+        self._newsreader.cancel()
+        if self._rejoining is not None:
+            self._rejoining.cancel()
+        await asyncio.gather(self._newsreader, return_exceptions=True)
+        await self._pump.stop()
+        self._timekeeper.stop()
+        await self._heartbeat.stop()
+        if not self.hand.running:
+            # A body that is still running keeps its lease until it ends: nobody may overlap it.
+            await self._quietly(self._store.retire(self.lease))
+            await self._coroutines.stop()
+        self._threads.stop()
+        self._notifier.drop(self._bell)
+        self._notifier.drop(self._news_bell)
+        log.info("stop", node=self.node_id, left=len(self.hand.running))
+
+    async def run_until(self, stopped: asyncio.Event) -> None:
+        await self.start()
+        try:
+            await stopped.wait()
+        finally:
+            await self.stop()
+
+    async def _register(self) -> Lease:
+        return await self._store.register(
+            NewNode(
+                id=self.node_id,
+                kinds=self._kinds,
+                slots=self.hand.slots,
+                process=this_process(),
+                lease_seconds=self._lease_seconds,
+            )
+        )
+
+    def _beat(self) -> Heartbeat:
+        heartbeat = Heartbeat(
+            self._store,
+            self.lease,
+            self._lease_seconds,
+            self,
+            on_news=self._hear,
+            on_danger=self._endangered,
+        )
+        heartbeat.start()
+        return heartbeat
+
+    async def _quietly(self, step: Awaitable[None]) -> None:
+        try:
+            await step
+        except StoreError as error:
+            log.error("store", error=str(error))
+
+    async def _wait_for_bodies(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while self.hand.running and (left := deadline - time.monotonic()) > 0:
+            self._emptied.clear()
+            try:
+                async with asyncio.timeout(left):
+                    await self._emptied.wait()
+            except TimeoutError:
+                return
+
+    # --- tasks come and go ---
+
+    def _take(self, tasks: list[Claimed], ahead: frozenset[int]) -> None:
+        loop = asyncio.get_running_loop()
+        for claimed in tasks:
+            kind = self._registry[claimed.kind]
+            job = Job(claimed, kind, Context(claimed, self, log, loop))
+            if claimed.no in ahead:
+                self.hand.ahead.append(job)
+            else:
+                self._begin(job)
+        if self._draining:
+            self._give_back_ahead()
+        self._fill()
+
+    def _begin(self, job: Job) -> None:
+        job.begin()
+        self.hand.took(job)
+        self._timekeeper.watch(job)
+        if job.kind.style is Style.COROUTINE:
+            self._coroutines.start(job)
+        else:
+            self._threads.start(job)
+
+    def _fill(self) -> None:
+        while (job := self.hand.next_ahead()) is not None:
+            self.hand.unmarked[job.claimed.no] = job
+            self._begin(job)
+
+    def _done(self, job: Job, outcome: Outcome) -> None:
+        self.hand.ended(job)
+        if job.stop is not Stop.LOST:
+            self._pump.add(decide(job.claimed, outcome, job.kind.retry))
+        self._fill()
+        if not self.hand.running:
+            self._emptied.set()
+
+    def _ended(self, verdicts: list[Verdict]) -> None:
+        self._tell_end(verdicts)
+
+    def _give_back_ahead(self) -> None:
+        while self.hand.ahead:
+            job = self.hand.ahead.popleft()
+            self._pump.add(decide(job.claimed, Released(), job.kind.retry))
+
+    # --- news ---
+
+    async def _read_news(self) -> None:
+        """Cancel reaches a running body with the hint, not only with the next beat."""
+        while True:
+            rang = await self._news_bell.wait()
+            if rang and self.hand.running:
+                asked = time.monotonic()
+                try:
+                    self._hear(await self._store.news(self.lease), asked)
+                except StoreError as error:
+                    log.warning("news", error=str(error))
+                await asyncio.sleep(NEWS_EVERY)
+
+    def _hear(self, news: News, asked: float) -> None:
+        """`asked` is when the question was sent: what was claimed later is not in the answer."""
+        if news.lost:
+            self._lost()
+            return
+        for ask in news.asks:
+            job = self.hand.running.get(ask.no)
+            if job is not None and job.claimed.attempt == ask.attempt and job.stop is None:
+                job.ask(Stop.CANCEL)
+        self._reconcile(news, asked)
+
+    def _reconcile(self, news: News, asked: float) -> None:
+        held = frozenset(news.holds)
+        for job in list(self.hand.running.values()):
+            hold = Hold(job.claimed.no, job.claimed.attempt)
+            if hold not in held and job.taken < asked and job.stop is not Stop.LOST:
+                log.warning("attempt lost", task=job.claimed.id, attempt=job.claimed.attempt)
+                job.ask(Stop.LOST)
+        # Twice unknown: not an answer that is still on its way to us.
+        unknown = frozenset(hold for hold in held if not self.hand.knows(hold))
+        for hold in unknown & self._orphans:
+            log.warning("a claim whose answer was lost is given back", no=hold.no)
+            self._pump.add(_given_back(hold))
+        self._orphans = unknown - self._orphans
+
+    def _endangered(self) -> None:
+        """The lease cannot be renewed: whatever runs must end before it does."""
+        self._give_back_ahead()
+        for job in list(self.hand.running.values()):
+            job.ask(Stop.DRAIN)
+
+    def _lost(self) -> None:
+        """Others have our tasks now. Nothing of theirs is ours to write; begin anew."""
+        log.error("lease lost", node=self.node_id, lease=self.lease)
+        for job in list(self.hand.running.values()):
+            job.ask(Stop.LOST)
+        self.hand.ahead.clear()
+        self.hand.verdicts.clear()
+        if self._rejoining is None and not self._draining:
+            self._rejoining = asyncio.create_task(self._rejoin(), name="taskyard-rejoin")
+
+    async def _rejoin(self) -> None:
+        try:
+            await self._heartbeat.stop()
+            self.lease = await self._register()
+            self._heartbeat = self._beat()
+            self._pump.renew(self.lease)
+            self._pump.hint()
+        finally:
+            self._rejoining = None
+
+    # --- for the heartbeat's thread, and for contexts ---
+
+    def bodies(self) -> int:
+        return len(self.hand.running)
+
+    def overdue(self, now: float) -> str | None:
+        for job in list(self.hand.running.values()):
+            blocks = job.kind.style is Style.COROUTINE
+            if blocks and now > job.deadline + self._grace:
+                return job.claimed.id
+        return None
+
+    @property
+    def steady_for(self) -> float:
+        return self._heartbeat.steady_for
+
+    @property
+    def lease_seconds(self) -> float:
+        return self._lease_seconds
+
+    async def report(self, hold: Hold, progress: Progress) -> bool:
+        return await self._store.report(hold, progress)
+
+    async def enqueue(self, tasks: Sequence[NewTask], *, by: Hold | None) -> list[Enqueue]:
+        answer = await self._store.enqueue(tasks, by=by)
+        self._notifier.ring()
+        return answer
+
+    def _names(self) -> list[str]:
+        return [job.claimed.id for job in self.hand.running.values()]
+
+
+def _given_back(hold: Hold) -> Verdict:
+    return Verdict(
+        no=hold.no,
+        id=f"no:{hold.no}",
+        attempt=hold.attempt,
+        state=State.QUEUED,
+        reason=Reason.RELEASED,
+        keeps_place=True,
+    )
