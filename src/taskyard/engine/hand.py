@@ -52,6 +52,7 @@ class Hand:
     def overdue_ahead(self, now: float) -> Iterator[Job]:
         """Those claimed ahead that have waited too long: a slot elsewhere may be free."""
         while self.ahead and now - self.ahead[0].taken > STARTED_LATE:
+            self._run_seconds = 1.0  # slots do not turn over any more: claim no further ahead
             yield self.ahead.popleft()
 
     def to_mark(self, now: float) -> list[Job]:

@@ -1,0 +1,313 @@
+"""The life of a worker."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from taskyard import Context, State, Yard
+from taskyard.domain.errors import StoreUnavailable
+from taskyard.domain.node import Hold, News
+from taskyard.engine.hand import Hand
+from taskyard.engine.heartbeat import EXIT_LEASE_ENDED, EXIT_LOOP_BLOCKED, Heartbeat
+from taskyard.store.port import Claim, ClaimRequest, Turn
+from tests.engine.waits import ended, found, running, until, working
+
+
+@pytest.mark.spec("engine-24")
+async def test_drain_lets_bodies_finish(yard: Yard) -> None:
+    go = asyncio.Event()
+
+    @yard.task()
+    async def careful() -> str:
+        await go.wait()
+        return "finished"
+
+    worker = yard.worker()
+    await worker.start()
+    handle = await careful.enqueue()
+    await running(handle)
+    stopping = asyncio.create_task(worker.stop(grace=20))
+    late = await careful.enqueue()
+
+    async def draining() -> bool | None:
+        return [node.state for node in await yard.nodes()] == ["draining"] or None
+
+    await found(yard, draining)
+    go.set()
+    await stopping
+    assert await handle.result(20) == "finished"
+    assert await late.status() is State.QUEUED
+    assert await yard.nodes() == []
+
+
+@pytest.mark.spec("engine-24", "engine-2", "engine-7")
+async def test_drain_past_its_grace_releases_uncharged_and_in_place(yard: Yard) -> None:
+    @yard.task()
+    async def endless() -> None:
+        await asyncio.Event().wait()
+
+    async with working(yard):
+        handle = await endless.enqueue()
+        before = await running(handle)
+    task = await handle.task()
+    assert (task.state, task.reason, task.charged) == (State.QUEUED, "released", 0)
+    assert (task.seq, task.attempt) == (before.seq, 1)
+
+
+async def test_a_worker_starts_and_stops_twice_without_harm(yard: Yard) -> None:
+    @yard.task()
+    async def noop() -> None: ...
+
+    worker = yard.worker()
+    await worker.start()
+    await worker.start()
+    assert len(await yard.nodes()) == 1
+    await worker.stop()
+    await worker.stop()
+    assert await yard.nodes() == []
+
+
+@pytest.mark.spec("engine-11")
+async def test_nothing_is_hoarded_behind_a_long_task(yard: Yard) -> None:
+    @yard.task()
+    async def endless() -> None:
+        await asyncio.Event().wait()
+
+    @yard.task()
+    async def quick(n: int) -> int:
+        return n
+
+    async with working(yard, slots=2, kinds=["endless"]), working(yard, slots=2, kinds=["quick"]):
+        blockers = [await endless.enqueue() for _ in range(4)]
+        await running(blockers[0])
+        await running(blockers[1])
+        handles = [await quick.enqueue(n) for n in range(200)]
+        assert [await handle.result(20) for handle in handles] == list(range(200))
+        states = [await blocker.status() for blocker in blockers]
+        assert states == [State.RUNNING, State.RUNNING, State.QUEUED, State.QUEUED]
+
+
+@pytest.mark.spec("engine-11")
+async def test_what_was_claimed_ahead_and_cannot_start_is_given_back(yard: Yard) -> None:
+    go = asyncio.Event()
+
+    @yard.task()
+    async def quick() -> None: ...
+
+    @yard.task()
+    async def slow(ctx: Context) -> int:
+        await go.wait()
+        return ctx.attempt
+
+    async with working(yard, slots=1) as worker:
+        for _ in range(60):  # until the worker knows that its slots turn over quickly
+            await (await quick.enqueue()).result(20)
+        assert worker.hand.reserve > 0
+        answers = await yard.enqueue(*(slow.new() for _ in range(3)))
+        handles = [yard.handle(answer.id) for answer in answers if hasattr(answer, "id")]
+        await running(handles[0])
+        for handle in handles[1:]:
+            task = await until(handle, State.QUEUED)
+            assert task.charged == 0
+        go.set()
+        for handle in handles:
+            await handle.result(20)
+        assert [(await handle.task()).charged for handle in handles] == [1, 1, 1]
+
+
+@pytest.mark.spec("engine-13")
+async def test_a_claim_whose_answer_was_lost_is_asked_again(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @yard.task()
+    async def work(n: int) -> int:
+        return n
+
+    turn = yard.store.turn
+    lost: list[Claim] = []
+
+    async def losing(verdicts: list[object], request: ClaimRequest) -> Turn:
+        answer = await turn(verdicts, request)  # type: ignore[arg-type]
+        if answer.claim.tasks and not lost:
+            lost.append(answer.claim)
+            raise StoreUnavailable("the connection broke after the commit")
+        return answer
+
+    monkeypatch.setattr(yard.store, "turn", losing)
+    handles = [await work.enqueue(n) for n in range(3)]
+    async with working(yard):
+        assert [await handle.result(20) for handle in handles] == [0, 1, 2]
+    assert lost
+    assert [(await handle.task()).attempt for handle in handles] == [1, 1, 1]
+
+
+@pytest.mark.spec("engine-13")
+async def test_the_beat_finds_what_the_store_thinks_the_node_holds(yard: Yard) -> None:
+    @yard.task()
+    async def work() -> str:
+        return "done"
+
+    async with working(yard, lease_seconds=0.6) as worker:
+        request = ClaimRequest(lease=worker.lease, number=10_000, room=1)
+        await yard.pause_lane("default")
+        handle = await work.enqueue()
+        await yard.resume_lane("default")
+        task = await until(handle, State.RUNNING, State.COMPLETED)
+        if task.state is State.RUNNING:
+            await ended(handle)
+        worker._pump.stop_claiming()
+        lost = await work.enqueue()
+        claim = await yard.store.claim(request)  # as if the answer had never arrived
+        assert [claimed.id for claimed in claim.tasks] == [lost.id]
+        task = await until(lost, State.QUEUED)
+        assert (task.reason, task.charged) == ("released", 0)
+
+
+@pytest.mark.spec("engine-19", "engine-20")
+async def test_a_worker_that_lost_its_lease_stops_its_bodies_and_begins_anew(yard: Yard) -> None:
+    attempts: list[int] = []
+
+    @yard.task()
+    async def work(ctx: Context) -> int:
+        attempts.append(ctx.attempt)
+        if ctx.attempt == 1:
+            await asyncio.Event().wait()
+        return ctx.attempt
+
+    async with working(yard, lease_seconds=0.6) as worker:
+        handle = await work.enqueue()
+        await running(handle)
+        before = worker.lease
+        await yard.store.rescue([before])
+        assert await handle.result(20) == 2
+        assert worker.lease > before
+    assert attempts == [1, 2]
+
+
+class FakeStore:
+    """A store whose beat the test decides; nothing else of it is used."""
+
+    def __init__(self, beat: Callable[[], News]) -> None:
+        self._beat = beat
+
+    def beat(self, lease: int, *, timeout: float) -> News:
+        return self._beat()
+
+
+class FakeBodies:
+    def __init__(self, overdue: str | None = None) -> None:
+        self._overdue = overdue
+
+    def bodies(self) -> int:
+        return 1
+
+    def overdue(self, now: float) -> str | None:
+        return self._overdue
+
+
+def set_once(future: asyncio.Future[int], code: int) -> None:
+    if not future.done():
+        future.set_result(code)
+
+
+def heartbeat(
+    beat: Callable[[], News],
+    bodies: FakeBodies,
+    danger: Callable[[], None],
+    left: asyncio.Future[int],
+) -> Heartbeat:
+    loop = asyncio.get_running_loop()
+
+    def leave(code: int) -> None:
+        loop.call_soon_threadsafe(set_once, left, code)
+
+    return Heartbeat(
+        FakeStore(beat),  # type: ignore[arg-type]
+        1,
+        0.6,
+        bodies,
+        on_news=lambda news, asked: None,
+        on_danger=danger,
+        leave=leave,
+    )
+
+
+def unreachable() -> News:
+    raise StoreUnavailable("gone")
+
+
+@pytest.mark.spec("engine-20")
+async def test_a_worker_that_cannot_renew_stops_its_bodies_then_leaves() -> None:
+    left: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    warned: list[float] = []
+    beating = heartbeat(unreachable, FakeBodies(), lambda: warned.append(time.monotonic()), left)
+    began = beating.renewed
+    beating.start()
+    assert await asyncio.wait_for(left, 20) == EXIT_LEASE_ENDED
+    await beating.stop()
+    assert len(warned) == 1
+    assert warned[0] < began + 0.6  # asked to stop before the lease had ended
+
+
+@pytest.mark.spec("engine-20")
+async def test_a_loop_blocked_beyond_a_timeout_ends_the_process() -> None:
+    left: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    codes: list[int] = []
+    beating = heartbeat(News, FakeBodies("task-1"), lambda: None, left)
+    beating._leave = codes.append
+    beating.start()
+    deadline = time.monotonic() + 20
+    while not codes and time.monotonic() < deadline:
+        pass  # the loop is blocked, as by a careless body
+    await beating.stop()
+    assert codes[0] == EXIT_LOOP_BLOCKED
+
+
+@pytest.mark.spec("engine-20")
+async def test_beats_go_on_while_the_loop_is_blocked() -> None:
+    left: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    beats: list[float] = []
+
+    def beat() -> News:
+        beats.append(time.monotonic())
+        return News()
+
+    beating = heartbeat(beat, FakeBodies(), lambda: None, left)
+    beating.start()
+    deadline = time.monotonic() + 20
+    while len(beats) < 5 and time.monotonic() < deadline:
+        pass
+    await beating.stop()
+    assert len(beats) >= 5
+    assert not left.done()
+
+
+def test_a_hand_claims_ahead_only_while_slots_turn_over_quickly() -> None:
+    hand = Hand(10)
+    assert hand.reserve == 0
+    assert not hand.knows(Hold(1, 1))
+
+
+@pytest.mark.spec("engine-28", "engine-23")
+async def test_two_yards_on_one_file_wake_each_other(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'shared.db'}"
+    async with Yard(url) as here, Yard(url) as there:
+
+        async def echo(word: str) -> str:
+            return word
+
+        @there.task()
+        async def asked(word: str) -> str:
+            return await echo(word)
+
+        @here.task(name="asked")
+        async def asked_here(word: str) -> str:
+            raise AssertionError("runs over there")
+
+        async with working(there):
+            assert await (await asked_here.enqueue("hello")).result(20) == "hello"
