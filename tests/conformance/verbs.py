@@ -100,7 +100,7 @@ class Worker:
         return claim.refused
 
     def beat(self) -> News:
-        return self.store.beat(self.lease)
+        return self.store.beat(self.lease, timeout=10)
 
 
 async def node(store: Store, name: str = "node-a", **options: Any) -> Worker:

@@ -115,7 +115,8 @@ class _Search:
             if carriers:
                 keys.passed_over(self._tx, carriers)
                 return True  # whoever waited behind them comes before what follows
-            found = [c for c in found if c not in expired]
+            gone = {c.no for c in expired}
+            found = [c for c in found if c.no not in gone]
         room = Room(
             slots=self._slots,
             lanes={s.lane: s.room for s in open_streams},
@@ -125,7 +126,7 @@ class _Search:
         admission = admit(found, room)
         giving_way = self._giving_way(admission, room)
         if giving_way is not None:
-            admission = admit(found[: found.index(giving_way) + 1], room)
+            admission = admit(found[: [c.no for c in found].index(giving_way.no) + 1], room)
         self._apply(admission)
         return cut_short or bool(expired or admission.parked)
 
