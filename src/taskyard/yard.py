@@ -80,6 +80,10 @@ class Yard:
         self._waiting = WaitingRoom(self.store, self._notifier)
         self._workers: list[Worker] = []
 
+    async def exists(self) -> bool:
+        """Whether the store holds a yard already; `open` would make one."""
+        return await self.store.exists()
+
     async def open(self) -> None:
         await self.store.open()
 

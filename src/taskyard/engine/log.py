@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import structlog
+from structlog.typing import EventDict, WrappedLogger
+
+FIELDS = "taskyard"
+"""The attribute of a log record that holds the event and its details, for formatters."""
+
+_as_text = structlog.processors.KeyValueRenderer(key_order=["event"])
 
 
 def logger(name: str) -> structlog.stdlib.BoundLogger:
@@ -16,7 +23,15 @@ def logger(name: str) -> structlog.stdlib.BoundLogger:
             structlog.stdlib.filter_by_level,
             structlog.processors.format_exc_info,
             structlog.stdlib.PositionalArgumentsFormatter(),
-            structlog.processors.KeyValueRenderer(key_order=["event"]),
+            _render,
         ],
     )
     return bound
+
+
+def _render(
+    wrapped: WrappedLogger, method: str, event: EventDict
+) -> tuple[tuple[str], dict[str, Any]]:
+    """As text for any formatter, and as it is for one that knows better."""
+    fields = dict(event)
+    return (str(_as_text(wrapped, method, event)),), {"extra": {FIELDS: fields}}

@@ -28,6 +28,7 @@ class Signature:
         own = parameters[1:] if self.takes_context else parameters
         for parameter in own:
             self._refuse_open_ended(parameter)
+        self.parameters = {each.name: hints.get(each.name, Any) for each in own}
         self._binding = inspect.Signature(own)
         self._decoder = msgspec.json.Decoder(
             msgspec.defstruct(

@@ -84,6 +84,9 @@ class Store(Protocol):
 
     # --- life ---
 
+    async def exists(self) -> bool:
+        """Whether there is a yard here already; opens, makes and changes nothing."""
+
     async def open(self) -> None:
         """Connect, and bring the schema to this version; idempotent."""
 

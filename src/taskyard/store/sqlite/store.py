@@ -36,6 +36,7 @@ from taskyard.store.sqlite.clock import SqliteClock
 from taskyard.store.sqlite.connection import BUSY_SECONDS, MEMORY, connect
 from taskyard.store.sqlite.doctor import diagnose
 from taskyard.store.sqlite.migrate import migrate
+from taskyard.store.sqlite.presence import holds_yard
 from taskyard.store.sqlite.queries import DEFAULT_NAMESPACE
 from taskyard.store.sqlite.thread import DatabaseThread
 from taskyard.store.sqlite.tx import Names, Tx
@@ -93,6 +94,9 @@ class SqliteStore:
         return db
 
     # --- life ---
+
+    async def exists(self) -> bool:
+        return await asyncio.to_thread(holds_yard, self.path, self._namespace)
 
     async def open(self) -> None:
         async with self._opening:
