@@ -16,9 +16,11 @@ from taskyard.store.sqlite import due, keys
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
 
 # A claim looks at so many sets of candidates at most; what it parks on the way stays parked, so
-# the next claim goes on where this one stopped.
+# the next claim goes on where this one stopped. Where much is parked the sets grow: whoever waits
+# behind a long row of blocked tasks waits for fewer claims.
 MAX_ROUNDS = 8
 MAX_SET = 500
+GROWTH = 2
 
 _place = attrgetter("priority", "seq")
 
@@ -83,6 +85,7 @@ class _Search:
         self._node = node
         self._slots = max(0, min(request.room, node.free))
         self._ahead = request.ahead
+        self._reach = 1
         self._now: list[int] = []
         self._later: list[int] = []
 
@@ -151,7 +154,8 @@ class _Search:
         want = min(self._slots + self._ahead, MAX_SET)
         cut_short = False
         for stream in streams:
-            limit = want if stream.room is None else min(want, stream.room)
+            fits = want if stream.room is None else min(want, stream.room)
+            limit = min(fits * self._reach, MAX_SET)
             found = self._tx.rows(
                 list[_Found], self._sql["candidates"], stream.lane, stream.route, limit
             )
@@ -173,6 +177,7 @@ class _Search:
         if keyed:
             self._tx.run(self._sql["hold"], numbers(keyed))
         if admission.parked:
+            self._reach *= GROWTH
             self._tx.run(self._sql["park"], to_json([(c.no, key) for c, key in admission.parked]))
             others = (tuple(k for k in c.keys if k != key) for c, key in admission.parked)
             keys.passed_over(self._tx, others)

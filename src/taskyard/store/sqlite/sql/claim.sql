@@ -15,15 +15,20 @@ SELECT json_group_array(json_array(no, json(iif(started_at IS NULL, 'false', 'tr
          WHERE state = 'running' AND lease = ?1 AND request = ?2 ORDER BY priority, seq)
 
 -- :streams  the (lane, route) pairs with something ready that this node serves, and their lanes' figures
--- One index seek a pair, however many tasks are ready: the scan jumps from head to head.
+-- Two index seeks a pair, however many tasks are ready: the scan jumps from head to head. Written
+-- apart because SQLite seeks only the first column of (lane, route) > (…) and walks the rest.
 WITH RECURSIVE head (no) AS (
     SELECT (SELECT no FROM taskyard_tasks INDEXED BY taskyard_ready
              WHERE state = 'queued' AND parked_on IS NULL
              ORDER BY lane, route, rota, priority, seq LIMIT 1)
     UNION ALL
-    SELECT (SELECT t.no FROM taskyard_tasks AS t INDEXED BY taskyard_ready
-             WHERE t.state = 'queued' AND t.parked_on IS NULL AND (t.lane, t.route) > (h.lane, h.route)
-             ORDER BY t.lane, t.route, t.rota, t.priority, t.seq LIMIT 1)
+    SELECT coalesce(
+               (SELECT t.no FROM taskyard_tasks AS t INDEXED BY taskyard_ready
+                 WHERE t.state = 'queued' AND t.parked_on IS NULL AND t.lane = h.lane AND t.route > h.route
+                 ORDER BY t.route, t.rota, t.priority, t.seq LIMIT 1),
+               (SELECT t.no FROM taskyard_tasks AS t INDEXED BY taskyard_ready
+                 WHERE t.state = 'queued' AND t.parked_on IS NULL AND t.lane > h.lane
+                 ORDER BY t.lane, t.route, t.rota, t.priority, t.seq LIMIT 1))
       FROM head CROSS JOIN taskyard_tasks AS h ON h.no = head.no
 )
 SELECT json_group_array(json_array(

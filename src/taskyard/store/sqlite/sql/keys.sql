@@ -15,10 +15,13 @@ WITH RECURSIVE head (key, no) AS (
                       ORDER BY lane, route, rota, priority, seq LIMIT 1)
       FROM json_each(?1) AS k
     UNION ALL
-    SELECT head.key,
-           (SELECT t.no FROM taskyard_tasks AS t INDEXED BY taskyard_parked
-             WHERE t.parked_on = head.key AND (t.lane, t.route) > (h.lane, h.route)
-             ORDER BY t.lane, t.route, t.rota, t.priority, t.seq LIMIT 1)
+    SELECT head.key, coalesce(
+               (SELECT t.no FROM taskyard_tasks AS t INDEXED BY taskyard_parked
+                 WHERE t.parked_on = head.key AND t.lane = h.lane AND t.route > h.route
+                 ORDER BY t.route, t.rota, t.priority, t.seq LIMIT 1),
+               (SELECT t.no FROM taskyard_tasks AS t INDEXED BY taskyard_parked
+                 WHERE t.parked_on = head.key AND t.lane > h.lane
+                 ORDER BY t.lane, t.route, t.rota, t.priority, t.seq LIMIT 1))
       FROM head CROSS JOIN taskyard_tasks AS h ON h.no = head.no
 )
 SELECT json_group_array(no) FROM head WHERE no IS NOT NULL
