@@ -1,0 +1,132 @@
+"""`python -m bench [names…]`: run all benches, or those named; exit 1 if a bound is missed."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import apsw
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from bench.figure import Figure, Stage
+
+NAMES = ("claim_scaling", "latency", "worker_footprint", "throughput")
+RESULTS = Path(__file__).parent / "results"
+
+
+class Bench(Protocol):
+    """What a module of this package must have to be one."""
+
+    SPEC: tuple[str, ...]  # the statements of docs/spec it shows
+    BOUND: str  # what must hold, in words
+
+    async def measure(self, stage: Stage) -> list[Figure]: ...
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    chosen = options(argv)
+    console = Console()
+    console.width = console.width if console.is_terminal else 120
+    missed = [name for name in chosen.names if not run(name, chosen.folder, console)]
+    if missed:
+        console.print(f"[bold red]bounds missed in: {', '.join(missed)}")
+    return 1 if missed else 0
+
+
+def options(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(NAMES)}; all unless named")
+    parser.add_argument(
+        "--folder", type=Path, help="where databases are made; on a real disk, for fsync to count"
+    )
+    chosen = parser.parse_args(argv)
+    unknown = set(chosen.names) - set(NAMES)
+    if unknown:
+        parser.error(f"there is no bench {', '.join(sorted(unknown))}; known: {', '.join(NAMES)}")
+    chosen.names = chosen.names or list(NAMES)
+    return chosen
+
+
+def run(name: str, parent: Path | None, console: Console) -> bool:
+    """Measure, show and keep; says whether every bound held."""
+    bench = cast("Bench", importlib.import_module(f"bench.{name}"))
+    console.rule(f"[bold]{name}[/]  {', '.join(bench.SPEC)}")
+    console.print(bench.BOUND)
+    started = datetime.now(UTC)
+    with (
+        tempfile.TemporaryDirectory(prefix=f"taskyard-{name}-", dir=parent) as folder,
+        progress_on(console) as progress,
+    ):
+        figures = asyncio.run(bench.measure(Stage(Path(folder), progress)))
+    seconds = (datetime.now(UTC) - started).total_seconds()
+    console.print(table(figures))
+    console.print(f"took {seconds:.0f} s", style="dim")
+    keep(name, bench, figures, started)
+    return all(figure.held for figure in figures)
+
+
+def progress_on(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )
+
+
+def table(figures: Sequence[Figure]) -> Table:
+    shown = Table("", "what", "measured", "at most", "detail")
+    for figure in figures:
+        mark = "" if figure.at_most is None else "✓" if figure.held else "✗"
+        shown.add_row(
+            mark,
+            figure.name,
+            amount(figure.value, figure.unit),
+            "" if figure.at_most is None else amount(figure.at_most, figure.unit),
+            figure.detail,
+            style="" if figure.held else "bold red",
+        )
+    return shown
+
+
+def amount(value: float, unit: str) -> str:
+    number = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{number} {unit}".rstrip()
+
+
+def keep(name: str, bench: Bench, figures: Sequence[Figure], started: datetime) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    result: dict[str, Any] = {
+        "bench": name,
+        "spec": bench.SPEC,
+        "bound": bench.BOUND,
+        "held": all(figure.held for figure in figures),
+        "started": started.isoformat(timespec="seconds"),
+        "machine": {
+            "cores": os.cpu_count(),
+            "system": platform.platform(),
+            "python": platform.python_version(),
+            "sqlite": apsw.sqlite_lib_version(),
+        },
+        "figures": figures,
+    }
+    text = msgspec.json.format(msgspec.json.encode(result), indent=2)
+    (RESULTS / f"{name}.json").write_bytes(text + b"\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""What a bench measures, and where it does so."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from rich.progress import Progress
+
+
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the closing table. Without `at_most` it is reported only."""
+
+    name: str
+    value: float
+    unit: str = "x"
+    at_most: float | None = None
+    detail: str = ""
+
+    @property
+    def held(self) -> bool:
+        return self.at_most is None or self.value <= self.at_most
+
+
+class Stage:
+    """A folder for the bench's files, and a way to say how far it has come."""
+
+    def __init__(self, folder: Path, progress: Progress) -> None:
+        self.folder = folder
+        self._progress = progress
+
+    @contextmanager
+    def steps(self, what: str, total: float) -> Iterator[Callable[[float], None]]:
+        """Shows a bar while inside; call what it gives with each advance."""
+        task = self._progress.add_task(what, total=total)
+        try:
+            yield lambda amount: self._progress.advance(task, amount)
+        finally:
+            self._progress.remove_task(task)
+
+    def clear(self) -> None:
+        """A million tasks are half a gigabyte: nobody needs them after their scene."""
+        for path in self.folder.iterdir():
+            path.unlink()
+
+
+def median(values: Sequence[float]) -> float:
+    return statistics.median(values)
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The smallest value that at least so many percent do not exceed."""
+    ordered = sorted(values)
+    rank = max(1, -(-len(ordered) * percent // 100))
+    return ordered[int(rank) - 1]
+
+
+def spread(values: Sequence[float]) -> str:
+    """The middle half, so that a reader sees the noise."""
+    low, _, high = statistics.quantiles(values, n=4)
+    return f"{low:.3g} to {high:.3g}"
