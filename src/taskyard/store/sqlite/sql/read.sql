@@ -29,10 +29,10 @@ SELECT no FROM taskyard_tasks WHERE id = ?1
 -- :endings  those of these tasks that have ended
 SELECT json_group_array(json_object(
            'id', t.id, 'state', t.state, 'result', s.result,
-           'error', (SELECT iif(f.type IS NULL, NULL, json_object(
-                         'type', f.type, 'message', f.message, 'stack', f.stack))
-                       FROM taskyard_failures AS f WHERE f.no = t.no AND t.state = 'failed'
-                      ORDER BY f.attempt DESC LIMIT 1)))
+           'error', json((SELECT iif(f.type IS NULL, NULL, json_object(
+                              'type', f.type, 'message', f.message, 'stack', f.stack))
+                            FROM taskyard_failures AS f WHERE f.no = t.no AND t.state = 'failed'
+                           ORDER BY f.attempt DESC LIMIT 1))))
   FROM json_each(?1) AS v
        CROSS JOIN taskyard_tasks AS t ON t.id = v.value AND t.ended_at IS NOT NULL
        LEFT JOIN taskyard_results AS s ON s.no = t.no
