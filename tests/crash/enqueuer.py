@@ -1,0 +1,106 @@
+"""Keeps a yard busy: saves tasks of all sorts, cancels some, and records what was acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+from collections import deque
+from typing import Any
+
+import msgspec
+
+from taskyard import Enqueued, IllegalTransition, NewTask, State, Yard
+from tests.crash.kinds import LANE, SHARED, Kinds
+from tests.crash.record import Recorder, What
+from tests.crash.worker import die_with_parent
+
+KEYS = tuple(f"sub:{number}" for number in range(10))
+WAITING = (State.QUEUED, State.PENDING, State.RUNNING)
+
+
+class EnqueuerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    url: str
+    record: str
+    seed: str
+    backlog: int = 200  # no more than so many wait at once
+    most: int | None = None  # tasks; none: until SIGTERM
+
+
+def run(options: EnqueuerOptions) -> None:
+    die_with_parent()
+    asyncio.run(_main(options))
+
+
+async def _main(options: EnqueuerOptions) -> None:
+    stopped = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
+    recorder = Recorder(options.record, "enqueuer")
+    async with Yard(options.url) as yard:
+        load = Load(yard, recorder, random.Random(options.seed))
+        while not stopped.is_set() and (options.most is None or load.saved < options.most):
+            await load.step()
+            await _room(yard, options.backlog, stopped)
+    recorder.write(What.DOWN)
+
+
+async def _room(yard: Yard, backlog: int, stopped: asyncio.Event) -> None:
+    """Wait until the workers have caught up."""
+    while not stopped.is_set():
+        counts = await yard.counts()
+        if sum(counts.get(state, 0) for state in WAITING) < backlog:
+            return
+        await asyncio.sleep(0.02)
+
+
+class Load:
+    """What is enqueued: a third with one of ten keys, some in a narrow lane, some of each kind."""
+
+    def __init__(self, yard: Yard, recorder: Recorder, dice: random.Random) -> None:
+        self._yard = yard
+        self._recorder = recorder
+        self._dice = dice
+        self._kinds = Kinds(yard, recorder)
+        self._recent: deque[str] = deque(maxlen=200)
+        self.saved = 0
+
+    async def step(self) -> None:
+        tasks = [self.task() for _ in range(self._dice.randint(1, 20))]
+        for answer in await self._yard.enqueue(*tasks):
+            assert isinstance(answer, Enqueued)
+            self._recorder.write(What.SAVED, task=answer.id)
+            self._recent.append(answer.id)
+            self.saved += 1
+        if self._dice.random() < 0.3:
+            await self._cancel(self._dice.choice(self._recent))
+
+    async def _cancel(self, task_id: str) -> None:
+        try:
+            await self._yard.cancel(task_id, actor="enqueuer")
+        except IllegalTransition:
+            return  # it has ended already
+
+    def task(self) -> NewTask:
+        dice, kinds = self._dice, self._kinds
+        keys = self._keys()
+        lane = LANE if dice.random() < 0.1 else "default"
+        how: dict[str, Any] = {"keys": keys, "lane": lane, "priority": dice.randint(1, 10)}
+        match dice.choices(("quick", "slow", "thread", "flaky", "blocking"), (70, 8, 8, 10, 4))[0]:
+            case "slow":
+                return kinds.slow.options(**how).new(keys, lane, dice.uniform(0.01, 0.2))
+            case "thread":
+                return kinds.thread.options(**how).new(keys, lane, dice.uniform(0.01, 0.1))
+            case "flaky":
+                return kinds.flaky.options(**how).new(keys, lane, dice.randint(1, 2))
+            case "blocking":
+                return kinds.blocking.options(**how).new(keys, lane, dice.uniform(0.005, 0.03))
+            case _:
+                return kinds.quick.options(**how).new(keys, lane)
+
+    def _keys(self) -> list[str]:
+        draw = self._dice.random()
+        if draw < 0.3:
+            return [self._dice.choice(KEYS)]
+        if draw < 0.35:
+            return self._dice.sample(KEYS, 2)
+        return [SHARED] if draw < 0.4 else []
