@@ -72,6 +72,13 @@ class Workers:
     def kill(self, pid: int) -> None:
         self._processes.pop(pid).send_signal(signal.SIGKILL)
 
+    def check(self) -> None:
+        """A worker that ended by itself would leave us waiting for nothing."""
+        for pid, process in self._processes.items():
+            if process.poll() is not None:
+                logs = "".join(log.read_text() for log in self._folder.glob("*.log"))
+                raise SystemExit(f"worker {pid} ended with {process.returncode}:\n{logs}")
+
     def stop(self) -> None:
         for process in self._processes.values():
             process.terminate()
@@ -106,7 +113,7 @@ async def demonstrate(workers: Workers) -> int:
         for lane, capacity in CAPACITY.items():
             await yard.set_lane(lane, capacity=capacity, actor="demo")
         with Live(story, console=console, refresh_per_second=8):
-            watching = asyncio.create_task(watch(story, yard))
+            watching = asyncio.create_task(watch(story, yard, workers))
             index = await build_index.options(priority=1).enqueue()
             export = await export_everything.options(priority=1).enqueue()
             busy = await download_from_busy_server.options(priority=2).enqueue()
@@ -121,23 +128,24 @@ async def demonstrate(workers: Workers) -> int:
             story.tell(f"{SUBSCRIPTIONS * EPISODES} downloads and {FILES} conversions enqueued")
             story.tell("workers started: " + ", ".join(str(workers.start()) for _ in range(2)))
 
-            await asyncio.gather(
-                kill_under(story, yard, workers, index),
-                cancel_running(story, yard, export),
-                retried(story, busy),
-            )
             async with asyncio.timeout(PATIENCE):
-                await watching
+                await asyncio.gather(
+                    kill_under(story, yard, workers, index),
+                    cancel_running(story, yard, export),
+                    retried(story, busy),
+                    watching,
+                )
         return await report(yard)
 
 
-async def watch(story, yard) -> None:
+async def watch(story, yard, workers) -> None:
     """Keep the bars true until everything has ended."""
     from taskyard import State, TaskQuery
 
     totals = {"downloads": SUBSCRIPTIONS * EPISODES + 2, "conversions": FILES + 1}
     bars = {lane: story.bars.add_task(lane, total=total, note="") for lane, total in totals.items()}
     while True:
+        workers.check()
         lanes = {lane.name: lane for lane in await yard.lanes()}
         for name, bar in bars.items():
             lane = lanes.get(name)

@@ -7,7 +7,6 @@ busier the worker, the larger the groups.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable
 
@@ -94,10 +93,13 @@ class Pump:
             try:
                 await self._step()
                 backoff = 0.05
-            except StoreError as error:
-                log.error("store", error=str(error), code=error.code, again_in=backoff)
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.sleep(backoff)
+            except Exception as error:
+                # Whatever it was, a worker whose pump has ended would hold its tasks for ever.
+                if isinstance(error, StoreError):
+                    log.error("store", error=str(error), code=error.code, again_in=backoff)
+                else:
+                    log.exception("pump", again_in=backoff)
+                await asyncio.sleep(backoff)
                 backoff = min(backoff * 2, MAX_BACKOFF)
                 if self._stopping and backoff >= MAX_BACKOFF:
                     log.error("giving up", unwritten=len(self._hand.verdicts))
@@ -145,7 +147,7 @@ class Pump:
         reach(Point.BEFORE_CLAIM)
         try:
             turn = await self._store.turn(verdicts, request)
-        except StoreError:
+        except BaseException:
             self._hand.verdicts[:0] = verdicts
             raise
         finally:
@@ -168,7 +170,7 @@ class Pump:
         reach(Point.BEFORE_FINISH)
         try:
             answers = await self._store.finish(verdicts)
-        except StoreError:
+        except BaseException:
             self._hand.verdicts[:0] = verdicts
             raise
         finally:

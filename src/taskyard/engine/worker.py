@@ -274,14 +274,19 @@ class Worker:
             self._rejoining = asyncio.create_task(self._rejoin(), name="taskyard-rejoin")
 
     async def _rejoin(self) -> None:
-        try:
-            await self._heartbeat.stop()
-            self.lease = await self._register()
-            self._heartbeat = self._beat()
-            self._pump.renew(self.lease)
-            self._pump.hint()
-        finally:
-            self._rejoining = None
+        """Register again, for as long as it takes: a worker without a lease is no worker."""
+        await self._heartbeat.stop()
+        while True:
+            try:
+                self.lease = await self._register()
+                break
+            except StoreError as error:
+                log.error("register", error=str(error), code=error.code)
+                await asyncio.sleep(1.0)
+        self._heartbeat = self._beat()
+        self._pump.renew(self.lease)
+        self._pump.hint()
+        self._rejoining = None
 
     # --- for the heartbeat's thread, and for contexts ---
 

@@ -68,6 +68,8 @@ class Duty(ABC):
                     pause = await self.perform()
             except StoreError as error:
                 log.warning("duty failed", duty=self.name, error=str(error))
+            except Exception:
+                log.exception("duty failed", duty=self.name)
             await self._rest(self.idle_seconds if pause is None else pause)
 
     async def _is_mine(self) -> bool:
