@@ -9,7 +9,7 @@ from taskyard.store.port import Store
 from tests.conformance.places import MAKERS, Maker, Place, StoreTime
 
 
-@pytest.fixture(params=MAKERS.values(), ids=MAKERS.keys())
+@pytest.fixture(params=list(MAKERS.values()), ids=list(MAKERS))
 def maker(request: pytest.FixtureRequest) -> Maker:
     made: Maker = request.param
     return made

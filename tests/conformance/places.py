@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from taskyard.domain.clock import Instant
 from taskyard.store.port import Store
 from taskyard.store.sqlite.clock import SqliteClock
 from taskyard.store.sqlite.store import SqliteStore
@@ -28,10 +29,25 @@ class Place(StoreTime, Protocol):
         """A store on this place as another process would have it; not open yet."""
 
 
+class StillClock(SqliteClock):
+    """Stands still unless it is moved, so that no test depends on how fast it runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._wall = super().now()
+        self._since_boot = super().boot()
+
+    def now(self) -> Instant:
+        return self._wall + self._offset
+
+    def boot(self) -> Instant:
+        return self._since_boot + self._offset
+
+
 class SqliteFile:
     def __init__(self, folder: Path) -> None:
         self.url = f"sqlite:///{folder / 'yard.db'}"
-        self._clock = SqliteClock()
+        self._clock = StillClock()
 
     def view(self) -> Store:
         store = open_store(self.url)

@@ -47,8 +47,8 @@ async def test_a_task_is_kept_as_it_was_given(store: Store) -> None:
     assert (kept.max_charged, kept.timeout, kept.deadline) == (2, 12.5, now + 60 * SECOND)
     assert (kept.attempt, kept.charged, kept.losses) == (0, 0, 0)
     assert kept.created_at >= now
-    assert kept.started_at is kept.ended_at is kept.node is kept.asked is None
-    assert kept.result is kept.error is kept.progress is None
+    assert (kept.started_at, kept.ended_at, kept.node, kept.asked) == (None,) * 4
+    assert (kept.result, kept.error, kept.progress) == (None,) * 3
     assert kept.failures == ()
 
 
@@ -59,7 +59,7 @@ async def test_what_is_left_out_has_the_documented_defaults(store: Store) -> Non
     assert (kept.lane, kept.priority, kept.timeout) == ("default", 5, DEFAULT_TIMEOUT)
     assert kept.max_charged == 4
     assert kept.keys == kept.requires == ()
-    assert kept.dedup is kept.deadline is None
+    assert (kept.dedup, kept.deadline) == (None, None)
 
 
 @pytest.mark.spec("engine-5")

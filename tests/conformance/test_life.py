@@ -126,7 +126,7 @@ async def test_a_retry_by_an_operator_is_a_new_life(store: Store, make: Make) ->
     assert (kept.state, kept.reason) == (State.QUEUED, Reason.OPERATOR)
     assert (kept.attempt, kept.charged, kept.losses) == (before.attempt, 0, 0)
     assert kept.seq > before.seq
-    assert kept.ended_at is kept.started_at is kept.node is kept.error is None
+    assert (kept.ended_at, kept.started_at, kept.node, kept.error) == (None,) * 4
     assert (kept.created_at, kept.payload) == (before.created_at, before.payload)
 
 

@@ -1,0 +1,281 @@
+"""Free room and an eligible waiting task never coexist, whatever happened before."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from taskyard.domain.clock import SECOND
+from taskyard.domain.lane import LaneChange
+from taskyard.domain.outcome import Failed, Outcome, Released, Snoozed, Stopped, Succeeded
+from taskyard.domain.state import REVIVABLE, Reason, State
+from taskyard.domain.task import Claimed, Task, TaskQuery
+from tests.conformance.model import Model, ModelNode, ModelTask
+from tests.conformance.places import Maker
+from tests.conformance.verbs import BROKEN, Worker, new, node, verdict
+
+T = TypeVar("T")
+
+LANES = ("one", "two")
+KEYS = ("ka", "kb", "kc")
+PATTERNS = (*KEYS, "k*")
+NODES = {
+    "small": ModelNode(slots=2, kinds=frozenset({"work"})),
+    "large": ModelNode(slots=40, kinds=frozenset({"work", "mail"})),
+}
+MEMORY = Path("/dev/shm")  # nothing here is about disks
+LONG = 1e6  # leases end only when a test says so
+
+ENDINGS: dict[str, Outcome] = {
+    "succeeded": Succeeded("1"),
+    "retry": Failed(BROKEN, after=0.0),
+    "retry later": Failed(BROKEN, after=5.0),
+    "failed": Failed(BROKEN, retry=False),
+    "released": Released(),
+    "snoozed": Snoozed(5.0),
+    "stopped": Stopped(),
+}
+
+lanes = st.sampled_from(LANES)
+key_sets = st.lists(st.sampled_from(KEYS), unique=True, max_size=3).map(tuple)
+priorities = st.integers(1, 3)
+picks = st.integers(0, 1000)
+names = st.sampled_from(sorted(NODES))
+
+
+def facts(task: Task | ModelTask) -> tuple[object, ...]:
+    return (
+        *(task.id, task.state, task.reason, task.attempt, task.charged, task.losses),
+        *(task.priority, task.asked),
+    )
+
+
+class Yard(RuleBasedStateMachine):
+    """A store and the model of it, side by side."""
+
+    def __init__(self, maker: Maker) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
+        self._runner = asyncio.Runner()
+        self._place = maker(Path(self._folder.name))
+        self._store = self._place.view()
+        self._model = Model(nodes=dict(NODES))
+        self._workers: dict[str, Worker] = {}
+        self._claimed: dict[str, Claimed] = {}
+
+    def _run(self, verb: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(verb)
+
+    def _pick(self, pick: int, *states: State) -> ModelTask:
+        found = self._model.in_state(*states)
+        return found[pick % len(found)]
+
+    def _has(self, *states: State) -> bool:
+        return bool(self._model.in_state(*states))
+
+    async def _register(self, name: str) -> None:
+        about = NODES[name]
+        self._workers[name] = await node(
+            self._store,
+            name,
+            slots=about.slots,
+            kinds=tuple(sorted(about.kinds)),
+            lease_seconds=LONG,
+        )
+
+    @initialize()
+    def start(self) -> None:
+        for name in NODES:
+            self._run(self._register(name))
+
+    # --- what may happen ---
+
+    @rule(
+        lane=lanes,
+        keys=key_sets,
+        priority=priorities,
+        kind=st.sampled_from(("work", "work", "mail")),
+        delay=st.sampled_from((None, None, None, 5.0)),
+        patience=st.sampled_from((None, None, None, 3)),
+    )
+    def enqueue(
+        self,
+        *,
+        lane: str,
+        keys: tuple[str, ...],
+        priority: int,
+        kind: str = "work",
+        delay: float | None = None,
+        patience: int | None = None,
+    ) -> None:
+        self._model.now = self._run(self._store.now())
+        deadline = None if patience is None else self._model.now + patience * SECOND
+        task = new(kind, lane=lane, keys=keys, priority=priority, delay=delay, deadline=deadline)
+        self._run(self._store.enqueue([task]))
+        kept = self._run(self._store.get(task.id))
+        assert kept is not None
+        self._model.now = max(self._model.now, kept.created_at)
+        self._model.enqueue(task, no=kept.no, run_at=kept.run_at)
+
+    @rule(keys=key_sets.filter(bool), lane=lanes, count=st.integers(2, 4))
+    def enqueue_several_for_the_same_keys(
+        self, keys: tuple[str, ...], lane: str, count: int
+    ) -> None:
+        for turn in range(count):
+            part = keys if turn == 0 else keys[turn % len(keys) :]
+            self.enqueue(lane=lane, keys=part, priority=1 + turn % 3)
+
+    @rule(name=names, room=st.integers(1, 4))
+    def claim(self, name: str, room: int) -> None:
+        self._claim(name, room)
+
+    def _claim(self, name: str, room: int) -> bool:
+        """One claim; says whether asking again could bring more."""
+        self._model.now = self._run(self._store.now())
+        claim = self._run(self._workers[name].ask(room))
+        assert claim.refused is None
+        self._notice_expired()
+        self._model.claim(name, [(task.id, task.attempt) for task in claim.tasks])
+        self._claimed.update((task.id, task) for task in claim.tasks)
+        return claim.more or bool(claim.tasks)
+
+    @precondition(lambda self: self._has(State.RUNNING))
+    @rule(pick=picks, ending=st.sampled_from(sorted(ENDINGS)))
+    def finish(self, pick: int, ending: str) -> None:
+        task = self._pick(pick, State.RUNNING)
+        final = verdict(self._claimed[task.id], ENDINGS[ending])
+        self._model.now = self._run(self._store.now())
+        self._run(self._store.finish([final]))
+        self._model.finish(final)
+
+    @precondition(lambda self: self._has(State.QUEUED, State.PENDING))
+    @rule(pick=picks)
+    def cancel_a_waiting_one(self, pick: int) -> None:
+        task = self._pick(pick, State.QUEUED, State.PENDING)
+        self._run(self._store.cancel(task.id, actor="ann"))
+        self._model.cancel(task.id)
+
+    @precondition(lambda self: self._has(State.RUNNING))
+    @rule(pick=picks)
+    def ask_a_running_one_to_stop(self, pick: int) -> None:
+        task = self._pick(pick, State.RUNNING)
+        self._run(self._store.cancel(task.id, actor="ann"))
+        self._model.cancel(task.id)
+
+    @precondition(lambda self: self._has(*REVIVABLE))
+    @rule(pick=picks)
+    def retry(self, pick: int) -> None:
+        task = self._pick(pick, *REVIVABLE)
+        self._run(self._store.retry(task.id, actor="ann"))
+        self._model.retry(task.id)
+
+    @precondition(lambda self: self._has(State.QUEUED, State.PENDING))
+    @rule(pick=picks, priority=priorities)
+    def prioritize(self, pick: int, priority: int) -> None:
+        task = self._pick(pick, State.QUEUED, State.PENDING)
+        self._run(self._store.prioritize(task.id, priority, actor="ann"))
+        self._model.prioritize(task.id, priority)
+
+    @rule(lane=lanes, capacity=st.sampled_from((None, 0, 1, 2)))
+    def change_capacity(self, lane: str, capacity: int | None) -> None:
+        self._run(self._store.set_lane(lane, LaneChange(capacity=capacity), actor="ann"))
+        self._model.lane(lane).capacity = capacity
+
+    @rule(lane=lanes, paused=st.booleans())
+    def pause_or_resume(self, lane: str, paused: bool) -> None:
+        self._run(self._store.set_lane(lane, LaneChange(paused=paused), actor="ann"))
+        self._model.lane(lane).paused = paused
+
+    @rule(pattern=st.sampled_from(PATTERNS), limit=st.sampled_from((None, 0, 1, 2, 3)))
+    def change_limit(self, pattern: str, limit: int | None) -> None:
+        self._run(self._store.set_key_rule(pattern, limit, actor="ann"))
+        self._model.set_rule(pattern, limit)
+
+    @rule(name=names)
+    def kill_and_rescue(self, name: str) -> None:
+        self._run(self._store.rescue([self._workers[name].lease]))
+        self._model.rescue(name)
+        self._run(self._register(name))
+
+    @rule(seconds=st.sampled_from((2, 6)))
+    def let_time_pass(self, seconds: int) -> None:
+        self._run(self._place.advance(seconds))
+        self._model.now = self._run(self._store.now())
+        self._run(self._store.promote())
+        self._model.promote()
+
+    @rule()
+    def expire(self) -> None:
+        self._model.now = self._run(self._store.now())
+        self._run(self._store.expire())
+        self._notice_expired()
+        assert not any(map(self._model.late, self._model.tasks.values()))
+
+    # --- what must hold ---
+
+    @rule()
+    def settle(self) -> None:
+        """Let every node take all it can: then nothing that could run is left waiting."""
+        busy = True
+        while busy:
+            busy = sum(self._claim(name, 50) for name in self._workers) > 0
+        assert list(self._model.could_run()) == []
+        for task in self._model.in_state(State.QUEUED)[:5]:
+            explanation = self._run(self._store.explain(task.id))
+            assert {wait.condition for wait in explanation.waits} == self._model.waits_for(task)
+
+    @invariant()
+    def store_and_model_agree(self) -> None:
+        kept = {task.id: task for task in self._run(self._store.find(TaskQuery(limit=1000)))}
+        assert kept.keys() == self._model.tasks.keys()
+        for task in self._model.tasks.values():
+            assert facts(kept[task.id]) == facts(task)
+        held = {key.name: set(key.holders) for key in self._run(self._store.keys())}
+        assert {name: who for name, who in held.items() if who} == self._model.holders()
+
+    def _notice_expired(self) -> None:
+        """A claim may fail late tasks on its way, or leave that to expire."""
+        for task in self._model.in_state(State.QUEUED, State.PENDING):
+            if self._model.late(task):
+                kept = self._run(self._store.get(task.id))
+                assert kept is not None
+                if kept.reason is Reason.EXPIRED:
+                    self._model.expire(task.id)
+
+    def teardown(self) -> None:
+        if self._workers:
+            self.settle()
+        self._run(self._store.close())
+        self._runner.close()
+        self._folder.cleanup()
+
+
+@pytest.mark.spec("engine-10", "engine-8", "engine-9", "engine-14", "engine-19")
+def test_free_room_and_an_eligible_waiting_task_never_coexist(maker: Maker) -> None:
+    def yard() -> Yard:
+        return Yard(maker)
+
+    run_state_machine_as_test(
+        cast("type[Yard]", yard),
+        settings=settings(
+            max_examples=150,
+            stateful_step_count=40,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
