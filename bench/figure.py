@@ -61,4 +61,4 @@ def percentile(values: Sequence[float], percent: float) -> float:
 def spread(values: Sequence[float]) -> str:
     """The middle half, so that a reader sees the noise."""
     low, _, high = statistics.quantiles(values, n=4)
-    return f"{low:.3g} to {high:.3g}"
+    return f"{low:,.0f} to {high:,.0f}"
