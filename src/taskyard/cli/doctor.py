@@ -1,0 +1,46 @@
+"""`taskyard doctor`: is the store safe and fit?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from taskyard.cli.errors import ChecksFailed
+from taskyard.cli.machine import plain, print_json
+from taskyard.cli.render import cell, show, table
+from taskyard.cli.target import App, Json, Url, Where, ask
+from taskyard.cli.text import clean
+from taskyard.domain.errors import StoreError
+from taskyard.store.port import Check
+from taskyard.yard import Yard
+
+
+def doctor(url: Url = None, app: App = None, as_json: Json = False) -> None:
+    """Find out whether the store is safe.
+
+    Looks at everything that could make it unsafe or slow; the exit code is 1 if anything does.
+    """
+    checks = _checks(Where(url, app))
+    if as_json:
+        print_json([plain(check) for check in checks])
+    else:
+        show(table(rows=[_row(check) for check in checks]))
+    failed = [check.name for check in checks if not check.ok]
+    if failed:
+        raise ChecksFailed(f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}")
+
+
+def _checks(where: Where) -> Sequence[Check]:
+    async def look(yard: Yard) -> Sequence[Check]:
+        return await yard.diagnose()
+
+    try:
+        return ask(where, look)
+    except StoreError as error:
+        return [Check("store", False, str(error))]
+
+
+def _row(check: Check) -> tuple[Text, ...]:
+    mark = cell("✓", "green") if check.ok else cell("✗", "bold red")
+    return mark, cell(check.name), Text(clean(check.text), style="dim" if check.ok else "")

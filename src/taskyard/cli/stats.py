@@ -1,0 +1,164 @@
+"""`taskyard stats`: the yard at a glance."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.table import Column
+from rich.text import Text
+
+from taskyard.cli.lanes import lane_table
+from taskyard.cli.machine import iso, plain, print_json
+from taskyard.cli.render import (
+    STATE_STYLES,
+    cell,
+    console,
+    fixed,
+    heading,
+    indented,
+    number,
+    relative,
+    right,
+    show,
+    state_cell,
+    table,
+)
+from taskyard.cli.target import App, Json, Url, Where, ask
+from taskyard.domain.clock import Instant
+from taskyard.domain.errors import InvalidOption
+from taskyard.domain.lane import Key, Lane
+from taskyard.domain.node import Node
+from taskyard.domain.state import State
+from taskyard.yard import Yard
+
+MOST_KEYS = 10
+EVERY = 1.0
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    now: Instant
+    counts: Mapping[State, int]
+    lanes: list[Lane]
+    nodes: list[Node]
+    keys: list[Key]
+
+
+def stats(
+    watch: Annotated[bool, typer.Option("--watch", help="Again every second.")] = False,
+    url: Url = None,
+    app: App = None,
+    as_json: Json = False,
+) -> None:
+    """The yard at a glance.
+
+    Tasks by state, lanes, workers, and the keys most waited for.
+    """
+    if watch and as_json:
+        raise InvalidOption("--watch is for people: leave --json out")
+    where = Where(url, app)
+    if watch:
+        ask(where, _watch)
+    elif as_json:
+        print_json(_data(ask(where, _look)))
+    else:
+        show(*_page(ask(where, _look)))
+
+
+async def _look(yard: Yard) -> Snapshot:
+    return Snapshot(
+        now=await yard.store.now(),
+        counts=await yard.counts(),
+        lanes=await yard.lanes(),
+        nodes=await yard.nodes(),
+        keys=await yard.keys(MOST_KEYS),
+    )
+
+
+async def _watch(yard: Yard) -> None:
+    screen = console()
+    if not screen.is_terminal:
+        while True:
+            show(*_page(await _look(yard)), Text())
+            await asyncio.sleep(EVERY)
+    first = Group(*_page(await _look(yard)))
+    with Live(first, console=screen, auto_refresh=False, screen=True) as live:
+        while True:
+            await asyncio.sleep(EVERY)
+            live.update(Group(*_page(await _look(yard))), refresh=True)
+
+
+def _data(seen: Snapshot) -> dict[str, Any]:
+    return {
+        "at": iso(seen.now),
+        "counts": {str(state): count for state, count in seen.counts.items()},
+        "lanes": [plain(lane) for lane in seen.lanes],
+        "workers": [plain(node) for node in seen.nodes],
+        "keys": [plain(key) for key in seen.keys],
+    }
+
+
+def _page(seen: Snapshot) -> Iterator[RenderableType]:
+    yield Text("Tasks", style="bold")
+    yield indented(_counts(seen.counts))
+    yield heading("Lanes")
+    yield indented(lane_table(seen.lanes) if seen.lanes else Text("none", "dim"))
+    yield heading("Workers")
+    yield indented(_nodes(seen.nodes, seen.now) if seen.nodes else Text("none", "dim"))
+    if seen.keys:
+        yield heading("Keys")
+        yield indented(_keys(seen.keys))
+
+
+def _counts(counts: Mapping[State, int]) -> RenderableType:
+    columns = [right(str(state)) for state in counts]
+    row = [
+        cell(f"{count:,}", STATE_STYLES[state] if count else "dim")
+        for state, count in counts.items()
+    ]
+    return table(*columns, rows=[row])
+
+
+def _nodes(nodes: Sequence[Node], now: Instant) -> RenderableType:
+    return table(
+        fixed("worker"),
+        fixed("state"),
+        right("running"),
+        right("slots"),
+        fixed("seen"),
+        Column("kinds"),
+        rows=[
+            (
+                cell(node.id),
+                state_cell(node.state) if node.lease_left > 0 else cell("silent", "red"),
+                number(node.running),
+                number(node.slots),
+                cell(relative(node.seen_at, now), "dim"),
+                cell(", ".join(node.kinds), "dim"),
+            )
+            for node in nodes
+        ],
+    )
+
+
+def _keys(keys: Sequence[Key]) -> RenderableType:
+    return table(
+        Column("key"),
+        right("waiting"),
+        right("limit"),
+        Column("held by"),
+        rows=[
+            (cell(key.name), number(key.waiting), number(key.limit), cell(_holders(key), "dim"))
+            for key in keys
+        ],
+    )
+
+
+def _holders(key: Key) -> str:
+    more = f" and {len(key.holders) - 1} more" if len(key.holders) > 1 else ""
+    return f"{key.holders[0]}{more}" if key.holders else "nobody"

@@ -1,0 +1,78 @@
+"""Which yard a command means: an application's, or the one at a URL."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import os
+from collections.abc import Awaitable, Callable
+from typing import Annotated, TypeVar
+
+import msgspec
+import typer
+
+from taskyard.cli.application import load_yard
+from taskyard.cli.errors import NoYard
+from taskyard.domain.errors import InvalidOption
+from taskyard.yard import DEFAULT_URL, Yard
+
+T = TypeVar("T")
+
+URL_VARIABLE = "TASKYARD_URL"
+
+AppArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="APP",
+        help="The yard: module:attribute or path/to/file.py:attribute.",
+        show_default=False,
+    ),
+]
+Url = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        metavar="URL",
+        help=f"The store, else ${URL_VARIABLE}, else {DEFAULT_URL}.",
+        show_default=False,
+    ),
+]
+App = Annotated[
+    str | None,
+    typer.Option(
+        "--app", metavar="APP", help="Use the store of this application.", show_default=False
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+class Where(msgspec.Struct, frozen=True):
+    url: str | None
+    app: str | None
+
+    def yard(self) -> Yard:
+        if self.app and self.url:
+            raise InvalidOption("give either --url or --app, not both")
+        if self.app:
+            return load_yard(self.app)
+        return Yard(self.url or os.environ.get(URL_VARIABLE) or DEFAULT_URL)
+
+
+def ask(where: Where, question: Callable[[Yard], Awaitable[T]]) -> T:
+    """Open the yard, ask, close it. A yard that is not there is not made."""
+    return asyncio.run(_ask(where.yard(), question))
+
+
+async def _ask(yard: Yard, question: Callable[[Yard], Awaitable[T]]) -> T:
+    if not await yard.exists():
+        raise NoYard(f"there is no yard at {yard.url} (use --url URL or --app APP to name another)")
+    async with yard:
+        return await question(yard)
+
+
+def actor() -> str:
+    """Who is told to have done it."""
+    try:
+        return f"cli:{getpass.getuser()}"
+    except (KeyError, OSError):
+        return f"cli:{os.getuid()}"  # a container may run as a number without a name
