@@ -6,6 +6,7 @@ import errno
 from collections.abc import Callable
 from enum import StrEnum
 
+from taskyard.domain.clock import LONGEST
 from taskyard.domain.errors import Fatal
 from taskyard.domain.retry import Retry
 
@@ -44,9 +45,10 @@ def retry_after(error: BaseException) -> float | None:
     if headers is None:
         headers = getattr(error, "headers", None)
     try:
-        return float(headers["Retry-After"]) if headers is not None else None
+        wanted = float(headers["Retry-After"]) if headers is not None else None
     except (KeyError, TypeError, ValueError):
         return None
+    return wanted if wanted is not None and 0 <= wanted <= LONGEST else None
 
 
 def by_type(advice: Advice, *types: type[BaseException]) -> Rule:

@@ -9,9 +9,20 @@ Instant = int
 
 SECOND: Instant = 1_000_000
 
+LONGEST = 100 * 365 * 86_400.0
+"""Seconds. No wait is longer, so that every instant fits every store's numbers."""
+
+LAST: Instant = 253_402_300_799 * SECOND
+"""The last second a datetime can show."""
+
 
 def micros(seconds: float) -> Instant:
     return round(seconds * SECOND)
+
+
+def bounded(seconds: float) -> float:
+    """From 0 to LONGEST; what is no number is 0."""
+    return min(max(0.0, seconds), LONGEST)
 
 
 def seconds(instant: Instant) -> float:

@@ -10,6 +10,7 @@ from typing import assert_never
 
 import msgspec
 
+from taskyard.domain.clock import bounded
 from taskyard.domain.retry import RetryPolicy
 from taskyard.domain.state import TERMINAL, Reason, State
 from taskyard.domain.task import Claimed, TaskError
@@ -109,7 +110,7 @@ def decide(task: Claimed, outcome: Outcome, policy: RetryPolicy) -> Verdict:
                 return verdict(State.PENDING, reason, error=error, delay=delay)
             return verdict(State.FAILED, reason, error=error)
         case Snoozed(delay):
-            return verdict(State.PENDING, Reason.SNOOZED, charge=0, delay=delay)
+            return verdict(State.PENDING, Reason.SNOOZED, charge=0, delay=bounded(delay))
         case Stopped(reason):
             return verdict(State.CANCELLED, reason, charge=0)
         case Released():

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from taskyard.domain.clock import bounded
 from taskyard.domain.errors import InvalidOption
 
 Spacing = Literal["none", "fixed", "exponential"]
@@ -37,7 +38,10 @@ class RetryPolicy(msgspec.Struct, frozen=True):
         A delay the other side asked for (Retry-After) is honoured as it is.
         """
         if asked is not None:
-            return max(0.0, asked)
+            return bounded(asked)
+        return bounded(self._spaced(failures))
+
+    def _spaced(self, failures: int) -> float:
         match self.spacing:
             case "none":
                 return 0.0

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
-from taskyard.domain.clock import Instant
+from taskyard.domain.clock import LAST, LONGEST, Instant
 from taskyard.domain.errors import InvalidOption, PayloadTooLarge
 from taskyard.domain.state import Reason, State
 
@@ -88,14 +88,21 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
         if len(self.group) > MAX_NAME:
             raise InvalidOption(f"group is longer than {MAX_NAME} characters")
         check_priority(self.priority)
-        if not self.timeout > 0:
-            raise InvalidOption(f"timeout must be more than 0 seconds, not {self.timeout:g}")
+        if not 0 < self.timeout <= LONGEST:
+            raise InvalidOption(
+                f"timeout must be more than 0 seconds and at most 100 years, not {self.timeout:g}"
+            )
         if self.max_charged < 1:
             raise InvalidOption(f"max_charged must be 1 or more, not {self.max_charged}")
-        if self.delay is not None and self.delay < 0:
-            raise InvalidOption(f"delay must be 0 seconds or more, not {self.delay:g}")
+        if self.delay is not None and not 0 <= self.delay <= LONGEST:
+            raise InvalidOption(
+                f"delay must be 0 seconds or more and at most 100 years, not {self.delay:g}"
+            )
         if self.delay is not None and self.run_at is not None:
             raise InvalidOption("give either delay or run_at, not both")
+        for what, instant in (("run_at", self.run_at), ("deadline", self.deadline)):
+            if instant is not None and not -LAST <= instant <= LAST:
+                raise InvalidOption(f"{what} is not within the years 1 to 9999: {instant}")
         size = len(self.payload.encode())
         if size > max_payload:
             raise PayloadTooLarge(
