@@ -23,6 +23,7 @@ class EnqueuerOptions(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     record: str
     seed: str
+    keyed: float = 0.4  # of the tasks hold keys
     backlog: int = 200  # no more than so many wait at once
     most: int | None = None  # tasks; none: until SIGTERM
 
@@ -37,7 +38,7 @@ async def _main(options: EnqueuerOptions) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     recorder = Recorder(options.record, "enqueuer")
     async with Yard(options.url) as yard:
-        load = Load(yard, recorder, random.Random(options.seed))
+        load = Load(yard, recorder, random.Random(options.seed), options.keyed)
         while not stopped.is_set() and (options.most is None or load.saved < options.most):
             await load.step()
             await _room(yard, options.backlog, stopped)
@@ -54,12 +55,13 @@ async def _room(yard: Yard, backlog: int, stopped: asyncio.Event) -> None:
 
 
 class Load:
-    """What is enqueued: a third with one of ten keys, some in a narrow lane, some of each kind."""
+    """What is enqueued: many with one of ten keys, some in a narrow lane, some of each kind."""
 
-    def __init__(self, yard: Yard, recorder: Recorder, dice: random.Random) -> None:
+    def __init__(self, yard: Yard, recorder: Recorder, dice: random.Random, keyed: float) -> None:
         self._yard = yard
         self._recorder = recorder
         self._dice = dice
+        self._keyed = keyed
         self._kinds = Kinds(yard, recorder)
         self._recent: deque[str] = deque(maxlen=200)
         self.saved = 0
@@ -98,9 +100,12 @@ class Load:
                 return kinds.quick.options(**how).new(keys, lane)
 
     def _keys(self) -> list[str]:
-        draw = self._dice.random()
-        if draw < 0.3:
-            return [self._dice.choice(KEYS)]
-        if draw < 0.35:
-            return self._dice.sample(KEYS, 2)
-        return [SHARED] if draw < 0.4 else []
+        if self._dice.random() >= self._keyed:
+            return []
+        match self._dice.choices(("one", "two", "shared"), (75, 12, 13))[0]:
+            case "two":
+                return self._dice.sample(KEYS, 2)
+            case "shared":
+                return [SHARED]
+            case _:
+                return [self._dice.choice(KEYS)]

@@ -73,8 +73,8 @@ class Kinds:
         recorder = self._recorder
 
         @yard.task()
-        async def gated(ctx: Context, gate: str) -> int:
-            with recorder.body(ctx.id, ctx.attempt, (), "default"):
+        async def gated(ctx: Context, gate: str, keys: list[str]) -> int:
+            with recorder.body(ctx.id, ctx.attempt, keys, "default"):
                 await _opens(gate)
                 return ctx.attempt
 
@@ -87,9 +87,9 @@ class Kinds:
                 return ctx.attempt
 
         @yard.task()
-        async def parent(ctx: Context, gate: str) -> int:
+        async def parent(ctx: Context, gate: str, keys: list[str]) -> int:
             """Behind the gate, writes to the store in every way a body can."""
-            with recorder.body(ctx.id, ctx.attempt, (), "default"):
+            with recorder.body(ctx.id, ctx.attempt, keys, "default"):
                 await _opens(gate)
                 try:
                     await ctx.enqueue(self.quick.new([], "default"))
@@ -108,9 +108,9 @@ class Kinds:
                 time.sleep(seconds)  # noqa: ASYNC251 - this is the fault
                 return ctx.attempt
 
-        self.gated: TaskKind[[str], int] = gated
+        self.gated: TaskKind[[str, list[str]], int] = gated
         self.gated_thread: TaskKind[[str], int] = gated_thread
-        self.parent: TaskKind[[str], int] = parent
+        self.parent: TaskKind[[str, list[str]], int] = parent
         self.claims_while_blocked: TaskKind[[float], int] = claims_while_blocked
 
     def _hostile(self, yard: Yard) -> None:

@@ -35,8 +35,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     workers: int = 4
     enqueuers: int = 2
-    pause: float = 0.15  # seconds between two kills, on average
+    pause: float = 0.3  # seconds between two kills, on average
     tasks_per_kill: int = 100
+    keyed: float = 0.4  # of the tasks hold keys
     armed: float = 0.25  # of the workers kill themselves at a named point
     minutes: float | None = None  # goes on at least so long
 
@@ -118,7 +119,8 @@ class Run:
     async def _assault(self, began: float) -> list[Member]:
         plan = self._plan
         enqueuers = [
-            self._crew.enqueuer(f"{plan.seed}-{number}") for number in range(plan.enqueuers)
+            self._crew.enqueuer(f"{plan.seed}-{number}", keyed=plan.keyed)
+            for number in range(plan.enqueuers)
         ]
         workers = [self._start(number) for number in range(plan.workers)]
         while not self._enough(began):

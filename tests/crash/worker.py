@@ -54,7 +54,13 @@ def run(options: WorkerOptions) -> None:
     if options.kill_at is not None:
         hooks.append(_kill_at(*options.kill_at, recorder))
     _record_leaving(recorder)
-    asyncio.run(_work(yard, options))
+    runner = asyncio.Runner()
+    try:
+        runner.run(_work(yard, options))
+    except SystemExit as error:  # the second signal: nobody waits for bodies any more
+        recorder.write(What.LEFT, how=str(error.code))
+        os._exit(int(str(error.code)))
+    runner.close()
     recorder.write(What.DOWN)
 
 

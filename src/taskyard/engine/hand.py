@@ -40,8 +40,9 @@ class Hand:
         self.running[job.claimed.no] = job
 
     def ended(self, job: Job) -> None:
-        self.running.pop(job.claimed.no, None)
-        self.unmarked.pop(job.claimed.no, None)
+        if self.running.get(job.claimed.no) is job:  # and not a later attempt
+            del self.running[job.claimed.no]
+            self.unmarked.pop(job.claimed.no, None)
         if job.started is not None:
             seconds = time.monotonic() - job.started
             self._run_seconds += (seconds - self._run_seconds) * 0.1

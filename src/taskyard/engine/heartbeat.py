@@ -25,6 +25,13 @@ EXIT_LEASE_ENDED = 75
 
 log = logger("heartbeat")
 
+# Leases go on while the machine sleeps, and so does this clock where there is one.
+_LEASE_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def lease_time() -> float:
+    return time.clock_gettime(_LEASE_CLOCK)
+
 
 class Watched(Protocol):
     """What the thread asks of the worker, without the loop."""
@@ -59,10 +66,9 @@ class Heartbeat:
         self._loop_thread = threading.get_ident()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        now = time.monotonic()
-        self.renewed = now  # the lease holds at least until renewed + ttl
-        self.steady_since = now  # unbroken contact with the store since then
-        self._pulse = now
+        self.renewed = lease_time()  # the lease holds at least until renewed + ttl
+        self.steady_since = self.renewed  # unbroken contact with the store since then
+        self._pulse = time.monotonic()
         self._pulse_asked = False
         self._endangered: float | None = None
 
@@ -81,31 +87,40 @@ class Heartbeat:
 
     @property
     def steady_for(self) -> float:
-        return time.monotonic() - self.steady_since
+        """Seconds of unbroken contact with the store.
+
+        A process that was frozen for a lease has had none, whatever it remembers: others may have
+        been frozen with it (a paused container, a sleeping laptop) and not have beaten yet.
+        """
+        now = lease_time()
+        return 0.0 if now - self.renewed > self._ttl else now - self.steady_since
 
     def _main(self) -> None:
         every = self._ttl / 3
-        due = time.monotonic() + every
+        due = lease_time() + every
         tick = min(1.0, self._ttl / 10)
         while not self._stopping.wait(tick):
-            now = time.monotonic()
+            now = lease_time()
             if now >= due:
                 due = now + (every if self._beat(now) else tick)
             self._watch_loop(time.monotonic())
-            self._watch_lease(time.monotonic())
+            self._watch_lease(lease_time())
 
     def _beat(self, now: float) -> bool:
         """Renew. Counts from before the call: the store's clock started no earlier."""
+        asked = time.monotonic()
         try:
             news = self._store.beat(self._lease, timeout=self._ttl / 6)
         except Exception as error:
             log.warning("beat failed", lease=self._lease, error=str(error))
-            self.steady_since = time.monotonic()
+            self.steady_since = lease_time()
             return False
         if not news.lost:
+            if now - self.renewed > self._ttl:
+                self.steady_since = lease_time()
             self.renewed = now
             self._endangered = None
-        self._tell(self._on_news, news, now)
+        self._tell(self._on_news, news, asked)
         return True
 
     def _tell(self, function: Callable[..., None], *args: object) -> None:

@@ -14,7 +14,11 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 def this_process() -> ProcessIdentity:
     pid = os.getpid()
-    return ProcessIdentity(_host(), _boot(), pid, _start_of(pid) or 0)
+    try:
+        started = _start_of(pid) or 0
+    except OSError:
+        started = 0  # unknown: nobody will prove us dead
+    return ProcessIdentity(_host(), _boot(), pid, started)
 
 
 def new_node_id() -> str:
@@ -32,8 +36,10 @@ def provably_dead(process: ProcessIdentity) -> bool:
         return True
     if process.started == 0:
         return False
-    started = _start_of(process.pid)
-    return started != process.started
+    try:
+        return _start_of(process.pid) != process.started
+    except OSError:
+        return False  # it cannot be looked at: no proof
 
 
 def _host() -> str:
@@ -53,12 +59,27 @@ def _boot() -> str:
 
 
 def _start_of(pid: int) -> int | None:
-    """Clock ticks from boot to the start of a process; None if there is no such process."""
+    """Clock ticks from boot to the start of a process; None if there is no such process.
+
+    OSError if that cannot be told.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None if Path("/proc/self/stat").exists() else 0
+    except (FileNotFoundError, ProcessLookupError):
+        if _exists(pid):
+            raise  # there is no /proc, or it hides the processes of others
+        return None
     # The name may contain spaces and brackets: fields are counted from its closing one.
     fields = stat[stat.rindex(")") + 2 :].split()
     state, ticks = fields[0], int(fields[19])
     return None if state == "Z" else ticks
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

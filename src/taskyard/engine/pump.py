@@ -66,6 +66,11 @@ class Pump:
         self._in_doubt = None
         self._hungry = True
 
+    @property
+    def in_doubt(self) -> bool:
+        """Whether a claim has been sent whose answer has not come."""
+        return self._in_doubt is not None
+
     def stop_claiming(self) -> None:
         self._claiming = False
         self._bell.ring()

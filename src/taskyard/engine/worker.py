@@ -225,11 +225,14 @@ class Worker:
         while True:
             rang = await self._news_bell.wait()
             if rang and self.hand.running:
-                asked = time.monotonic()
+                lease, asked = self.lease, time.monotonic()
                 try:
-                    self._hear(await self._store.news(self.lease), asked)
+                    news = await self._store.news(lease)
                 except StoreError as error:
                     log.warning("news", error=str(error))
+                else:
+                    if lease == self.lease:  # not of one that was replaced meanwhile
+                        self._hear(news, asked)
                 await asyncio.sleep(NEWS_EVERY)
 
     def _hear(self, news: News, asked: float) -> None:
@@ -250,7 +253,12 @@ class Worker:
             if hold not in held and job.taken < asked and job.stop is not Stop.LOST:
                 log.warning("attempt lost", task=job.claimed.id, attempt=job.claimed.attempt)
                 job.ask(Stop.LOST)
-        # Twice unknown: not an answer that is still on its way to us.
+        # While an answer is on its way to us, what it brings is not lost; a loop that was blocked
+        # hears many beats before it.
+        if self._pump.in_doubt:
+            self._orphans = frozenset()
+            return
+        # Twice unknown: not one that ended between the question and now.
         unknown = frozenset(hold for hold in held if not self.hand.knows(hold))
         for hold in unknown & self._orphans:
             log.warning("a claim whose answer was lost is given back", no=hold.no)
@@ -274,7 +282,13 @@ class Worker:
             self._rejoining = asyncio.create_task(self._rejoin(), name="taskyard-rejoin")
 
     async def _rejoin(self) -> None:
-        """Register again, for as long as it takes: a worker without a lease is no worker."""
+        """Register again, for as long as it takes: a worker without a lease is no worker.
+
+        Not beside bodies of the lost lease: we might be given their tasks. The heartbeat goes on
+        until they are gone, and ends the process if they do not go.
+        """
+        while self.hand.running:
+            await self._wait_for_bodies(self._lease_seconds)
         await self._heartbeat.stop()
         while True:
             try:

@@ -1,0 +1,32 @@
+"""Fault 1: workers are killed at random instants under load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.crash.run import Plan, Run
+
+
+@pytest.mark.spec("reliability-1", "engine-18", "engine-19", "engine-20")
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_killed_workers_break_no_promise(tmp_path: Path, seed: int) -> None:
+    plan = Plan(kills=12, seed=seed, pause=0.15, tasks_per_kill=40)
+
+    outcome = await Run(plan, tmp_path).run()
+
+    assert [text for found in outcome.findings for text in found.violations] == []
+    assert outcome.kills >= plan.kills
+    assert outcome.tasks >= plan.kills * plan.tasks_per_kill
+
+
+@pytest.mark.spec("reliability-20")
+async def test_1000_tasks_over_10_keys_with_kills(tmp_path: Path) -> None:
+    plan = Plan(kills=10, seed=3, pause=0.2, tasks_per_kill=100, keyed=1.0)
+
+    outcome = await Run(plan, tmp_path).run()
+
+    checked = {found.letter: found.checked for found in outcome.findings}
+    assert [text for found in outcome.findings for text in found.violations] == []
+    assert checked["M"] >= 1000
