@@ -221,6 +221,7 @@ async def report(yard) -> int:
             str(most),
             str(capacity),
         )
+    console.print()
     console.print(table)
     twice = sum(
         most_at_once([task for task in tasks if f"sub:{sub}" in task.keys]) > 1

@@ -302,3 +302,20 @@ async def test_a_key_with_room_for_more_is_filled_in_order(store: Store) -> None
 
     assert await worker.claim_ids(10) == waiting[:2]
     assert ids(held) != waiting[:2]
+
+
+@pytest.mark.spec("engine-8", "engine-9")
+async def test_what_is_behind_a_blocked_head_still_goes_before_later_tasks_of_other_kinds(
+    store: Store,
+) -> None:
+    worker = await node(store, kinds=("mail", "scan"))
+    await running(store, worker, kind="mail", keys=("k",))
+    await limit(store, "k", 5)
+    blocked = [await enqueued(store, "mail", keys=("k",), priority=1) for _ in range(6)]
+    await limit(store, "k", 1)
+    behind = await enqueued(store, "mail", priority=5)
+    later = await enqueued(store, "scan", priority=9)
+
+    assert await worker.claim_ids(1) == [behind]
+    assert await worker.claim_ids(1) == [later]
+    assert not set(blocked) & set(await worker.claim_ids(5))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from operator import attrgetter
 
 import msgspec
 
@@ -22,7 +21,7 @@ MAX_ROUNDS = 8
 MAX_SET = 500
 GROWTH = 2
 
-_place = attrgetter("priority", "seq")
+_Place = tuple[int, int]
 
 
 class _NodeRow(msgspec.Struct, array_like=True):
@@ -43,6 +42,10 @@ class _Stream(msgspec.Struct, array_like=True):
 
 class _Found(Candidate, array_like=True, frozen=True):
     deadline: int | None = None
+
+
+def _place(candidate: Candidate) -> _Place:
+    return candidate.priority, candidate.seq
 
 
 class _ClaimedRow(Claimed, array_like=True, frozen=True):
@@ -151,6 +154,7 @@ class _Search:
     def _candidates(self, streams: Sequence[_Stream]) -> tuple[dict[int, list[_Found]], bool]:
         """The heads of each lane, in its order; and whether there was more behind them."""
         lanes: dict[int, list[list[_Found]]] = {}
+        horizons: dict[int, _Place] = {}
         want = min(self._slots + self._ahead, MAX_SET)
         cut_short = False
         for stream in streams:
@@ -159,10 +163,12 @@ class _Search:
             found = self._tx.rows(
                 list[_Found], self._sql["candidates"], stream.lane, stream.route, limit
             )
-            cut_short |= len(found) == limit
+            if len(found) == limit:
+                cut_short = True
+                last = _place(found[-1])
+                horizons[stream.lane] = min(horizons.get(stream.lane, last), last)
             lanes.setdefault(stream.lane, []).append(found)
-        merged = {lane: list(heapq.merge(*rows, key=_place)) for lane, rows in lanes.items()}
-        return merged, cut_short
+        return {lane: _merge(rows, horizons.get(lane)) for lane, rows in lanes.items()}, cut_short
 
     def _apply(self, admission: Admission) -> None:
         started = [c.no for c in admission.admitted]
@@ -192,6 +198,12 @@ class _Search:
                 self._node.id,
                 started_at,
             )
+
+
+def _merge(rows: Sequence[Sequence[_Found]], horizon: _Place | None) -> list[_Found]:
+    """One lane's candidates in its order, as far as nothing unseen can come before them."""
+    merged = heapq.merge(*rows, key=_place)
+    return [c for c in merged if horizon is None or _place(c) <= horizon]
 
 
 def _load(tx: Tx, taken: list[int]) -> list[Claimed]:
