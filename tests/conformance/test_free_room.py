@@ -157,7 +157,9 @@ class Yard(RuleBasedStateMachine):
     @precondition(lambda self: self._has(State.RUNNING))
     @rule(pick=picks, ending=st.sampled_from(sorted(ENDINGS)))
     def finish(self, pick: int, ending: str) -> None:
-        task = self._pick(pick, State.RUNNING)
+        self._finish(self._pick(pick, State.RUNNING), ending)
+
+    def _finish(self, task: ModelTask, ending: str) -> None:
         final = verdict(self._claimed[task.id], ENDINGS[ending])
         self._model.now = self._run(self._store.now())
         self._run(self._store.finish([final]))
@@ -191,17 +193,17 @@ class Yard(RuleBasedStateMachine):
         self._run(self._store.prioritize(task.id, priority, actor="ann"))
         self._model.prioritize(task.id, priority)
 
-    @rule(lane=lanes, capacity=st.sampled_from((None, 0, 1, 2)))
+    @rule(lane=lanes, capacity=st.sampled_from((None, None, None, 0, 1, 2)))
     def change_capacity(self, lane: str, capacity: int | None) -> None:
         self._run(self._store.set_lane(lane, LaneChange(capacity=capacity), actor="ann"))
         self._model.lane(lane).capacity = capacity
 
-    @rule(lane=lanes, paused=st.booleans())
+    @rule(lane=lanes, paused=st.sampled_from((False, False, True)))
     def pause_or_resume(self, lane: str, paused: bool) -> None:
         self._run(self._store.set_lane(lane, LaneChange(paused=paused), actor="ann"))
         self._model.lane(lane).paused = paused
 
-    @rule(pattern=st.sampled_from(PATTERNS), limit=st.sampled_from((None, 0, 1, 2, 3)))
+    @rule(pattern=st.sampled_from(PATTERNS), limit=st.sampled_from((None, None, 0, 1, 2, 3)))
     def change_limit(self, pattern: str, limit: int | None) -> None:
         self._run(self._store.set_key_rule(pattern, limit, actor="ann"))
         self._model.set_rule(pattern, limit)
@@ -225,6 +227,37 @@ class Yard(RuleBasedStateMachine):
         self._run(self._store.expire())
         self._notice_expired()
         assert not any(map(self._model.late, self._model.tasks.values()))
+
+    @precondition(lambda self: self._wanted_keys())
+    @rule(pick=picks, how=st.sampled_from(("cancel", "move back", "expire", "leave")))
+    def free_a_key_and_take_the_next_waiter_away(self, pick: int, how: str) -> None:
+        """The hazard: room found a waiter, and the waiter leaves without taking it."""
+        wanted = self._wanted_keys()
+        key = wanted[pick % len(wanted)]
+        for task in self._model.running():
+            if key in task.keys:
+                self._finish(task, "succeeded")
+        waiters = sorted(self._waiters(key), key=lambda task: task.place)
+        match how:
+            case "cancel":
+                self._run(self._store.cancel(waiters[0].id, actor="ann"))
+                self._model.cancel(waiters[0].id)
+            case "move back":
+                self._run(self._store.prioritize(waiters[0].id, 3, actor="ann"))
+                self._model.prioritize(waiters[0].id, 3)
+            case "expire":
+                self.let_time_pass(6)
+            case _:
+                pass
+        if pick % 2:
+            self.settle()
+
+    def _waiters(self, key: str) -> list[ModelTask]:
+        return [task for task in self._model.in_state(State.QUEUED) if key in task.keys]
+
+    def _wanted_keys(self) -> list[str]:
+        """The keys that are held and waited for by more than one."""
+        return [key for key in sorted(self._model.holders()) if len(self._waiters(key)) > 1]
 
     # --- what must hold ---
 
