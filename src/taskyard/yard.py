@@ -26,6 +26,7 @@ from taskyard.domain.task import (
     NewTask,
     Task,
     TaskQuery,
+    check_name,
 )
 from taskyard.engine.context import Context
 from taskyard.engine.notifier import Notifier
@@ -209,6 +210,7 @@ class Yard:
         return await self._change_lane(name, LaneChange(paused=False), actor)
 
     async def _change_lane(self, name: str, change: LaneChange, actor: str) -> Lane:
+        check_name("lane", name)
         lane = await self.store.set_lane(name, change, actor=actor)
         self._notifier.ring()
         return lane

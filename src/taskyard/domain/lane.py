@@ -11,6 +11,7 @@ from taskyard.domain.clock import Instant
 from taskyard.domain.errors import InvalidOption
 
 DEFAULT_KEY_LIMIT = 1
+MAX_LIMIT = 1_000_000_000
 
 
 class Order(StrEnum):
@@ -40,6 +41,8 @@ class LaneChange(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidOption(
                 f"capacity must be 0 or more, or none for no limit, not {self.capacity}"
             )
+        if isinstance(self.capacity, int) and self.capacity > MAX_LIMIT:
+            raise InvalidOption(f"capacity must be at most {MAX_LIMIT:,}, or none for no limit")
 
 
 class KeyRule(msgspec.Struct, frozen=True):
@@ -51,6 +54,8 @@ class KeyRule(msgspec.Struct, frozen=True):
     def check(self) -> None:
         if self.limit < 0:
             raise InvalidOption(f"a key's limit must be 0 or more, not {self.limit}")
+        if self.limit > MAX_LIMIT:
+            raise InvalidOption(f"a key's limit must be at most {MAX_LIMIT:,}")
         if not self.pattern:
             raise InvalidOption("a key rule needs a name or a prefix such as host:*")
         if "*" in self.pattern[:-1]:

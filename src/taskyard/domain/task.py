@@ -22,6 +22,7 @@ MAX_PAYLOAD_BYTES = 1_000_000
 MAX_RESULT_BYTES = 1_000_000
 MAX_NAME = 200
 MAX_KEYS = 16
+MAX_CHARGED = 1_000_000
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
@@ -74,17 +75,17 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
 
     def check(self, *, max_payload: int = MAX_PAYLOAD_BYTES) -> None:
         """Refuse what no store could run; the message says what to do instead."""
-        _check_name("kind", self.kind)
-        _check_name("lane", self.lane)
-        _check_name("id", self.id)
+        check_name("kind", self.kind)
+        check_name("lane", self.lane)
+        check_name("id", self.id)
         if len(self.keys) > MAX_KEYS:
             raise InvalidOption(f"a task holds at most {MAX_KEYS} keys, not {len(self.keys)}")
         for key in self.keys:
-            _check_name("key", key)
+            check_name("key", key)
         if len(set(self.keys)) != len(self.keys):
             raise InvalidOption(f"the same key is named twice: {', '.join(self.keys)}")
         if self.dedup is not None:
-            _check_name("dedup key", self.dedup.key)
+            check_name("dedup key", self.dedup.key)
         if len(self.group) > MAX_NAME:
             raise InvalidOption(f"group is longer than {MAX_NAME} characters")
         check_priority(self.priority)
@@ -92,8 +93,10 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidOption(
                 f"timeout must be more than 0 seconds and at most 100 years, not {self.timeout:g}"
             )
-        if self.max_charged < 1:
-            raise InvalidOption(f"max_charged must be 1 or more, not {self.max_charged}")
+        if not 1 <= self.max_charged <= MAX_CHARGED:
+            raise InvalidOption(
+                f"max_charged must be 1 or more and at most {MAX_CHARGED:,}, not {self.max_charged}"
+            )
         if self.delay is not None and not 0 <= self.delay <= LONGEST:
             raise InvalidOption(
                 f"delay must be 0 seconds or more and at most 100 years, not {self.delay:g}"
@@ -119,7 +122,7 @@ def check_priority(priority: int) -> None:
         )
 
 
-def _check_name(what: str, name: str) -> None:
+def check_name(what: str, name: str) -> None:
     if not name:
         raise InvalidOption(f"{what} must not be empty")
     if len(name) > MAX_NAME:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+from taskyard.domain.clock import LONGEST
 from taskyard.domain.errors import InvalidOption, StoreError
 from taskyard.domain.node import DEFAULT_LEASE_SECONDS, Hold, Lease, NewNode, News
 from taskyard.domain.outcome import Outcome, Released, Verdict, decide
@@ -51,7 +52,7 @@ class Worker:
     ) -> None:
         if slots < 1:
             raise InvalidOption(f"a worker needs at least 1 slot, not {slots}")
-        if lease_seconds <= 0:
+        if not 0 < lease_seconds <= LONGEST:
             raise InvalidOption(f"a lease lasts more than 0 seconds, not {lease_seconds:g}")
         self._store = store
         self._registry = registry
@@ -77,6 +78,13 @@ class Worker:
         if self._started:
             return
         self._started = True
+        try:
+            await self._begin_life()
+        except BaseException:
+            self._started = False  # nothing runs that a stop would have to end
+            raise
+
+    async def _begin_life(self) -> None:
         await self._store.open()
         self._notifier.start()
         self._bell = self._notifier.bell()
@@ -175,7 +183,13 @@ class Worker:
 
     # --- tasks come and go ---
 
-    def _take(self, tasks: list[Claimed], ahead: frozenset[int]) -> None:
+    def _take(self, lease: Lease, tasks: list[Claimed], ahead: frozenset[int]) -> None:
+        if lease != self.lease or not self._heartbeat.holds:
+            # An answer that comes so late may be of attempts that others have by now: a body
+            # must not begin. Giving back is fenced, so it harms nobody.
+            for claimed in tasks:
+                self._pump.add(_given_back(Hold(claimed.no, claimed.attempt)))
+            return
         loop = asyncio.get_running_loop()
         for claimed in tasks:
             kind = self._registry[claimed.kind]
