@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.table import Column
 from rich.text import Text
 
 from taskyard.cli.errors import ChecksFailed
 from taskyard.cli.machine import plain, print_json
-from taskyard.cli.render import cell, show, table
+from taskyard.cli.render import cell, fixed, show, table
 from taskyard.cli.target import App, Json, Url, Where, ask
 from taskyard.cli.text import clean
 from taskyard.domain.errors import StoreError
@@ -25,7 +26,7 @@ def doctor(url: Url = None, app: App = None, as_json: Json = False) -> None:
     if as_json:
         print_json([plain(check) for check in checks])
     else:
-        show(table(rows=[_row(check) for check in checks]))
+        show(table(fixed(), fixed(), Column(), rows=[_row(check) for check in checks]))
     failed = [check.name for check in checks if not check.ok]
     if failed:
         raise ChecksFailed(f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}")

@@ -18,6 +18,7 @@ from taskyard.cli.errors import INTERRUPTED, PIPE_CLOSED, USAGE, exit_code, tell
 from taskyard.cli.group import help_if_alone
 from taskyard.cli.stats import stats
 from taskyard.cli.worker import worker
+from taskyard.domain.errors import InvalidOption
 
 # The same class whether Typer brings its own Click (as it does from 0.26 on) or uses the library.
 ClickException: type[Exception] = typer.BadParameter.__mro__[2]
@@ -83,6 +84,8 @@ def run(args: Sequence[str]) -> int:
 
 
 def _invoke(args: list[str]) -> None:
+    if any(word != word.encode(errors="replace").decode() for word in args):
+        raise InvalidOption("what was typed is not valid UTF-8")
     command = typer.main.get_command(app)
     with command.make_context("taskyard", args) as context:
         command.invoke(context)

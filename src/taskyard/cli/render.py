@@ -69,17 +69,22 @@ def state_cell(state: State | NodeState) -> Text:
     return cell(state, STATE_STYLES.get(state, ""))
 
 
-def table(*columns: Column, rows: Iterable[Sequence[RenderableType]]) -> Table:
+def table(*columns: Column, rows: Iterable[Sequence[Text]]) -> Table:
+    """Columns without a header are left out where they are empty."""
+    filled = list(rows)
+    kept = [
+        at for at, column in enumerate(columns) if column.header or any(row[at] for row in filled)
+    ]
     made = Table(
-        *columns,
+        *(columns[at] for at in kept),
         box=None,
         pad_edge=False,
         padding=(0, 2, 0, 0),
         header_style="dim",
         show_header=any(column.header for column in columns),
     )
-    for row in rows:
-        made.add_row(*row)
+    for row in filled:
+        made.add_row(*(row[at] for at in kept))
     return made
 
 

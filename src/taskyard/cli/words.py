@@ -17,12 +17,7 @@ def payload_from(parameters: Mapping[str, Any], args: str | None, words: Sequenc
     """The arguments as a JSON object: from --args or from name=value words."""
     if args is not None and words:
         raise InvalidArguments("give the arguments either with --args or as name=value, not both")
-    text = _read(args) if args is not None else _from_words(parameters, words)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise InvalidArguments("the arguments are not valid UTF-8") from None
-    return text
+    return _read(args) if args is not None else _from_words(parameters, words)
 
 
 def _read(args: str) -> str:
