@@ -19,7 +19,7 @@ from taskyard.domain.outcome import (
     heed,
 )
 from taskyard.domain.retry import Retry
-from taskyard.domain.state import TERMINAL, Reason, State, allows
+from taskyard.domain.state import TERMINAL, TRANSITIONS, Reason, State, allows
 from taskyard.domain.task import Claimed, TaskError
 
 ERROR = TaskError("ValueError", "it broke")
@@ -234,3 +234,16 @@ def test_every_verdict_on_a_lost_run_is_one_the_table_allows(
     if started and verdict.state is State.QUEUED:
         assert charged + 1 < max_charged
         assert losses + 1 < POISON_LOSSES
+
+
+FAILED_REASONS = sorted(TRANSITIONS[State.RUNNING][State.FAILED])
+
+
+@pytest.mark.spec("engine-6")
+@pytest.mark.parametrize("reason", FAILED_REASONS)
+@pytest.mark.parametrize("retry", [True, False])
+def test_every_verdict_on_a_failure_is_one_the_table_allows(reason: Reason, retry: bool) -> None:
+    outcome = Failed(ERROR, reason, retry=retry)
+    verdict = decide(held(), outcome, POLICY)
+
+    assert allows(State.RUNNING, verdict.state, verdict.reason)

@@ -311,3 +311,31 @@ async def test_two_yards_on_one_file_wake_each_other(tmp_path: Path) -> None:
 
         async with working(there):
             assert await (await asked_here.enqueue("hello")).result(20) == "hello"
+
+
+@pytest.mark.spec("engine-19")
+async def test_an_answer_that_comes_after_the_lease_has_ended_starts_no_body(yard: Yard) -> None:
+    attempts: list[int] = []
+
+    @yard.task()
+    async def work(ctx: Context) -> int:
+        attempts.append(ctx.attempt)
+        return ctx.attempt
+
+    handle = await work.enqueue()
+    turn = yard.store.turn
+    late: list[Turn] = []
+
+    async def frozen(verdicts: list[object], request: ClaimRequest) -> Turn:
+        answer = await turn(verdicts, request)  # type: ignore[arg-type]
+        if answer.claim.tasks and not late:
+            late.append(answer)
+            worker._heartbeat.renewed -= 1000  # as if the process had been frozen just here
+        return answer
+
+    yard.store.turn = frozen  # type: ignore[assignment,method-assign]
+    async with working(yard, lease_seconds=5.0) as worker:
+        assert await handle.result(20) == 2
+    assert late
+    assert attempts == [2]
+    assert (await handle.task()).charged == 1

@@ -12,7 +12,7 @@ import msgspec
 
 from taskyard.domain.clock import bounded
 from taskyard.domain.retry import RetryPolicy
-from taskyard.domain.state import TERMINAL, Reason, State
+from taskyard.domain.state import TERMINAL, Reason, State, allows
 from taskyard.domain.task import Claimed, TaskError
 
 POISON_LOSSES = 3
@@ -105,7 +105,8 @@ def decide(task: Claimed, outcome: Outcome, policy: RetryPolicy) -> Verdict:
             return verdict(State.COMPLETED, Reason.FINISHED, result=result)
         case Failed(error, reason, retry, after):
             charged = task.charged + 1
-            if retry and charged < task.max_charged:
+            again = retry and allows(State.RUNNING, State.PENDING, reason)
+            if again and charged < task.max_charged:
                 delay = policy.delay(charged, asked=after)
                 return verdict(State.PENDING, reason, error=error, delay=delay)
             return verdict(State.FAILED, reason, error=error)

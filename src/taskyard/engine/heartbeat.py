@@ -86,6 +86,11 @@ class Heartbeat:
             self._thread = None
 
     @property
+    def holds(self) -> bool:
+        """Whether the lease has not ended by our own clock."""
+        return lease_time() - self.renewed < self._ttl
+
+    @property
     def steady_for(self) -> float:
         """Seconds of unbroken contact with the store.
 

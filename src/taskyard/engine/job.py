@@ -92,7 +92,8 @@ class Job:
         if isinstance(error, Cancelled):
             return Stopped(Reason.BODY)
         advice = _advise(self.kind.classifier, error)
-        reason = Reason.FATAL if isinstance(error, Fatal) else Reason.ERROR
+        given_up = advice is Advice.FATAL and isinstance(error, Fatal)
+        reason = Reason.FATAL if given_up else Reason.ERROR
         return Failed(
             describe(error), reason, retry=advice is Advice.RETRY, after=retry_after(error)
         )

@@ -25,7 +25,7 @@ MAX_BACKOFF = 5.0
 
 log = logger("pump")
 
-OnClaim = Callable[[list[Claimed], frozenset[int]], None]
+OnClaim = Callable[[Lease, list[Claimed], frozenset[int]], None]
 OnEnd = Callable[[list[Verdict]], None]
 
 
@@ -36,12 +36,14 @@ class Pump:
         hand: Hand,
         bell: Bell,
         *,
+        may_claim: Callable[[], bool],
         on_claim: OnClaim,
         on_end: OnEnd,
     ) -> None:
         self._store = store
         self._hand = hand
         self._bell = bell
+        self._may_claim = may_claim
         self._on_claim = on_claim
         self._on_end = on_end
         self._lease: Lease = 0
@@ -133,10 +135,10 @@ class Pump:
 
     def _wants(self) -> ClaimRequest | None:
         """The claim to make now, if any: one that is in doubt is asked again first."""
-        if not self._claiming:
-            return None
         if self._in_doubt is not None:
             return self._in_doubt
+        if not self._claiming or not self._may_claim():
+            return None
         room, reserve = self._hand.room, self._hand.reserve
         ahead = max(0, reserve - len(self._hand.ahead))
         useful = room > 0 or ahead > reserve // 2
@@ -166,7 +168,7 @@ class Pump:
         if claim.refused is not None:
             log.debug("claim refused", why=claim.refused)
         if claim.tasks:
-            self._on_claim(claim.tasks, claim.ahead)
+            self._on_claim(request.lease, claim.tasks, claim.ahead)
         wanted = request.room + request.ahead
         self._hungry = claim.more or (bool(claim.tasks) and len(claim.tasks) >= wanted)
 

@@ -69,6 +69,7 @@ class Worker:
         self._orphans: frozenset[Hold] = frozenset()
         self._started = False
         self._draining = False
+        self._endangering = False
         self._emptied = asyncio.Event()
         self._rejoining: asyncio.Task[None] | None = None
 
@@ -93,7 +94,12 @@ class Worker:
         self._threads = ThreadExecutor(self._done, asyncio.get_running_loop())
         self._timekeeper = Timekeeper(self.hand.running, self._grace)
         self._pump = Pump(
-            self._store, self.hand, self._bell, on_claim=self._take, on_end=self._ended
+            self._store,
+            self.hand,
+            self._bell,
+            may_claim=lambda: self._heartbeat.holds,
+            on_claim=self._take,
+            on_end=self._ended,
         )
         await rescue_predecessors(self._store)
         self.lease = await self._register()
@@ -254,6 +260,9 @@ class Worker:
         if news.lost:
             self._lost()
             return
+        if self._endangering:
+            self._endangering = False
+            self._pump.hint()  # the lease is sure again
         for ask in news.asks:
             job = self.hand.running.get(ask.no)
             if job is not None and job.claimed.attempt == ask.attempt and job.stop is None:
@@ -281,6 +290,7 @@ class Worker:
 
     def _endangered(self) -> None:
         """The lease cannot be renewed: whatever runs must end before it does."""
+        self._endangering = True
         self._give_back_ahead()
         for job in list(self.hand.running.values()):
             job.ask(Stop.DRAIN)
