@@ -51,6 +51,8 @@ ENDINGS: dict[str, Outcome] = {
     "stopped": Stopped(),
 }
 
+HAZARDS = ("cancel", "move back", "too late", "expire", "open wide", "newcomer", "none")
+
 lanes = st.sampled_from(LANES)
 key_sets = st.lists(st.sampled_from(KEYS), unique=True, max_size=3).map(tuple)
 priorities = st.integers(1, 3)
@@ -132,13 +134,26 @@ class Yard(RuleBasedStateMachine):
         self._model.now = max(self._model.now, kept.created_at)
         self._model.enqueue(task, no=kept.no, run_at=kept.run_at)
 
-    @rule(keys=key_sets.filter(bool), lane=lanes, count=st.integers(2, 4))
+    @rule(
+        keys=key_sets.filter(bool),
+        lane=lanes,
+        count=st.integers(2, 4),
+        patience=st.sampled_from((None, 3)),
+    )
     def enqueue_several_for_the_same_keys(
-        self, keys: tuple[str, ...], lane: str, count: int
+        self, keys: tuple[str, ...], lane: str, count: int, patience: int | None
     ) -> None:
+        """The first carries all of them, and may be in a hurry."""
         for turn in range(count):
             part = keys if turn == 0 else keys[turn % len(keys) :]
-            self.enqueue(lane=lane, keys=part, priority=1 + turn % 3)
+            hurry = patience if turn == 0 else None
+            self.enqueue(lane=lane, keys=part, priority=1 + turn % 3, patience=hurry)
+
+    @rule(lane=lanes)
+    def hold_every_key_alone(self, lane: str) -> None:
+        for key in KEYS:
+            self.enqueue(lane=lane, keys=(key,), priority=1)
+        self._claim("large", 10)
 
     @rule(name=names, room=st.integers(1, 4))
     def claim(self, name: str, room: int) -> None:
@@ -157,13 +172,14 @@ class Yard(RuleBasedStateMachine):
     @precondition(lambda self: self._has(State.RUNNING))
     @rule(pick=picks, ending=st.sampled_from(sorted(ENDINGS)))
     def finish(self, pick: int, ending: str) -> None:
-        self._finish(self._pick(pick, State.RUNNING), ending)
+        self._finish([self._pick(pick, State.RUNNING)], ending)
 
-    def _finish(self, task: ModelTask, ending: str) -> None:
-        final = verdict(self._claimed[task.id], ENDINGS[ending])
+    def _finish(self, tasks: list[ModelTask], ending: str) -> None:
+        verdicts = [verdict(self._claimed[task.id], ENDINGS[ending]) for task in tasks]
         self._model.now = self._run(self._store.now())
-        self._run(self._store.finish([final]))
-        self._model.finish(final)
+        self._run(self._store.finish(verdicts))
+        for final in verdicts:
+            self._model.finish(final)
 
     @precondition(lambda self: self._has(State.QUEUED, State.PENDING))
     @rule(pick=picks)
@@ -229,14 +245,32 @@ class Yard(RuleBasedStateMachine):
         assert not any(map(self._model.late, self._model.tasks.values()))
 
     @precondition(lambda self: self._wanted_keys())
-    @rule(pick=picks, how=st.sampled_from(("cancel", "move back", "expire", "leave")))
+    @rule(pick=picks, how=st.sampled_from(HAZARDS))
     def free_a_key_and_take_the_next_waiter_away(self, pick: int, how: str) -> None:
-        """The hazard: room found a waiter, and the waiter leaves without taking it."""
         wanted = self._wanted_keys()
-        key = wanted[pick % len(wanted)]
-        for task in self._model.running():
-            if key in task.keys:
-                self._finish(task, "succeeded")
+        self._take_away(wanted[pick % len(wanted)], how, settle=pick % 2 == 0)
+
+    @rule(
+        key=st.sampled_from(KEYS),
+        other=st.sampled_from(KEYS),
+        lane=lanes,
+        how=st.sampled_from(HAZARDS),
+    )
+    def stage_the_hazard(self, key: str, other: str, lane: str, how: str) -> None:
+        """Two keys are held; the first who waits for one of them may lack the other too."""
+        for name in sorted({key, other}):
+            self.enqueue(lane=lane, keys=(name,), priority=1)
+        self._claim("large", 10)
+        both = (key,) if other == key else (key, other)
+        self.enqueue(lane=lane, keys=both, priority=1, patience=3)
+        for _ in range(2):
+            self.enqueue(lane=lane, keys=(key,), priority=2)
+        if key in self._wanted_keys():
+            self._take_away(key, how, settle=True)
+
+    def _take_away(self, key: str, how: str, *, settle: bool) -> None:
+        """The hazard: room found a waiter, and the waiter leaves without taking it."""
+        self._finish([task for task in self._model.running() if key in task.keys], "succeeded")
         waiters = sorted(self._waiters(key), key=lambda task: task.place)
         match how:
             case "cancel":
@@ -245,11 +279,18 @@ class Yard(RuleBasedStateMachine):
             case "move back":
                 self._run(self._store.prioritize(waiters[0].id, 3, actor="ann"))
                 self._model.prioritize(waiters[0].id, 3)
+            case "too late":
+                self.let_time_pass(6)
             case "expire":
                 self.let_time_pass(6)
+                self.expire()
+            case "open wide":
+                self.change_limit(key, 3)
+            case "newcomer":
+                self.enqueue(lane=waiters[0].lane, keys=(key,), priority=3)
             case _:
                 pass
-        if pick % 2:
+        if settle:
             self.settle()
 
     def _waiters(self, key: str) -> list[ModelTask]:
