@@ -8,7 +8,7 @@ from taskyard.domain.errors import ConfigurationError
 from taskyard.store.port import Store
 from taskyard.store.sqlite.store import SqliteStore
 
-_FORMS = "sqlite:///yard.db, sqlite:////absolute/path/yard.db or sqlite://:memory:"
+_FORMS = "sqlite:///yard.db, sqlite:////absolute/path/yard.db, sqlite://:memory: or redis://host"
 
 
 def open_store(url: str) -> Store:
@@ -17,6 +17,8 @@ def open_store(url: str) -> Store:
     match scheme:
         case "sqlite":
             return _sqlite(url)
+        case "redis" | "rediss" | "redis+cluster" | "rediss+cluster":
+            return _redis(url)
         case "":
             raise ConfigurationError(f"{url!r} is not a store URL; use {_FORMS}")
         case _:
@@ -38,3 +40,17 @@ def _sqlite(url: str) -> Store:
     if not rest.startswith("///") or not path:
         raise ConfigurationError(f"{url!r} names no file; use {_FORMS}")
     return SqliteStore(path, namespace=namespace)
+
+
+def _redis(url: str) -> Store:
+    """Imported when it is asked for: the driver is an extra."""
+    try:
+        from taskyard.store.redis.address import parse  # noqa: PLC0415
+        from taskyard.store.redis.store import RedisStore  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] not in ("redis", "hiredis"):
+            raise
+        raise ConfigurationError(
+            "redis:// needs the Redis client: pip install 'taskyard[redis]'"
+        ) from error
+    return RedisStore(parse(url))

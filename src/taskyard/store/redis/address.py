@@ -1,0 +1,92 @@
+"""What a redis:// URL says; the password stays out of every message."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import msgspec
+
+from taskyard.domain.errors import ConfigurationError
+
+DEFAULT_NAMESPACE = "taskyard"
+DEFAULT_PORT = 6379
+SCHEMES = ("redis", "rediss", "redis+cluster", "rediss+cluster")
+
+FORMS = "redis://host:6379/0, rediss:// with TLS, redis+cluster://host:port,host:port"
+
+
+class Secret(msgspec.Struct, frozen=True, repr_omit_defaults=True):
+    """Shown to nobody by mistake."""
+
+    value: str
+
+    def __repr__(self) -> str:
+        return "Secret(…)"
+
+
+class Address(msgspec.Struct, frozen=True, kw_only=True):
+    hosts: tuple[tuple[str, int], ...]
+    database: int = 0
+    user: str | None = None
+    password: Secret | None = None
+    tls: bool = False
+    cluster: bool = False
+    namespace: str = DEFAULT_NAMESPACE
+    force: bool = False
+
+    def __str__(self) -> str:
+        """For messages: without user and password."""
+        scheme = ("rediss" if self.tls else "redis") + ("+cluster" if self.cluster else "")
+        places = ",".join(f"{host}:{port}" for host, port in self.hosts)
+        return f"{scheme}://{places}" + (f"/{self.database}" if self.database else "")
+
+
+def parse(url: str) -> Address:
+    parts = urlsplit(url)
+    credentials, _, places = parts.netloc.rpartition("@")
+    user, _, password = credentials.partition(":")
+    options = _options(parts.query)
+    return Address(
+        hosts=tuple(_host(place) for place in places.split(",")),
+        database=_database(parts.path),
+        user=unquote(user) or None,
+        password=Secret(unquote(password)) if password else None,
+        tls=parts.scheme.startswith("rediss"),
+        cluster=parts.scheme.endswith("+cluster"),
+        namespace=_namespace(options.get("namespace", DEFAULT_NAMESPACE)),
+        force=options.get("force") == "1",
+    )
+
+
+def _options(query: str) -> dict[str, str]:
+    options = {name: values[-1] for name, values in parse_qs(query, keep_blank_values=True).items()}
+    unknown = set(options) - {"namespace", "force"}
+    if unknown:
+        raise ConfigurationError(
+            f"unknown option {', '.join(sorted(unknown))} in a redis URL; there are namespace "
+            "and force=1"
+        )
+    return options
+
+
+def _namespace(name: str) -> str:
+    if not (name.isidentifier() and name.isascii()):
+        raise ConfigurationError(f"namespace must be letters, digits and _, not {name!r}")
+    return name
+
+
+def _host(place: str) -> tuple[str, int]:
+    host, colon, port = place.rpartition(":")
+    if not colon or place.endswith("]"):
+        host, port = place, str(DEFAULT_PORT)
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isdigit():
+        raise ConfigurationError(f"a redis URL names no server; use {FORMS}")
+    return host, int(port)
+
+
+def _database(path: str) -> int:
+    number = path.strip("/")
+    if number and not number.isdigit():
+        raise ConfigurationError(f"/{number} is no number of a Redis database; use {FORMS}")
+    return int(number or 0)

@@ -1,0 +1,74 @@
+"""Translates the driver's errors at the edge: nothing above the store sees redis."""
+
+from __future__ import annotations
+
+from redis import exceptions as redis_errors
+
+from taskyard.domain.errors import (
+    StoreBusy,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+
+# What a server answers when it cannot do the work now but may later.
+_NOT_NOW = ("LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "UNBLOCKED")
+
+
+FAILURES = (redis_errors.RedisError, OSError, TimeoutError)
+"""Whatever the driver raises on purpose."""
+
+
+def translate(error: Exception, server: object) -> StoreError:
+    """What went wrong, where, and what to do about it. `server` shows no password."""
+    text = str(error)
+    match error:
+        case redis_errors.AuthenticationError() | redis_errors.AuthorizationError():
+            return StoreUnavailable(
+                f"{server} refuses the user or the password of the URL; check both"
+            )
+        case redis_errors.TimeoutError() | TimeoutError():
+            return StoreUnavailable(f"{server} did not answer in time; is it overloaded?")
+        case redis_errors.BusyLoadingError():
+            return StoreUnavailable(f"{server} is still loading its data; try again in a moment")
+        case redis_errors.ReadOnlyError():
+            return _replica(server)
+        case redis_errors.OutOfMemoryError():
+            return _full(server)
+        case redis_errors.NoPermissionError():
+            return StoreUnavailable(f"{server} does not allow this user what is needed: {text}")
+        case redis_errors.ConnectionError() | OSError():
+            return StoreUnavailable(f"{server} cannot be reached: {text.rstrip('.')}")
+        case _:
+            return _by_answer(text, server)
+
+
+def _by_answer(text: str, server: object) -> StoreError:
+    """By the words of the server's answer; a script's error carries them inside."""
+    if "OOM " in text:
+        return _full(server)
+    if "READONLY" in text or "read only replica" in text:
+        return _replica(server)
+    if "MISCONF" in text:
+        return StoreReadOnly(
+            f"{server} refuses writes because it cannot save its data to disk; look at its log"
+        )
+    if "NOAUTH" in text or "WRONGPASS" in text or "NOPERM" in text:
+        return StoreUnavailable(f"{server} refuses this user: {text}")
+    if text.startswith("BUSY"):
+        return StoreBusy(f"{server} is busy running another script; try again in a moment")
+    if text.startswith(_NOT_NOW):
+        return StoreUnavailable(f"{server} is not ready: {text}")
+    return StoreError(f"{server}: {text}")
+
+
+def _full(server: object) -> StoreFull:
+    return StoreFull(
+        f"{server} has used up its memory; raise maxmemory or remove old tasks, then repeat the "
+        "call: nothing of it was saved"
+    )
+
+
+def _replica(server: object) -> StoreReadOnly:
+    return StoreReadOnly(f"{server} is a read-only replica; name the primary in the URL")

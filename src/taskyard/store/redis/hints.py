@@ -1,0 +1,66 @@
+"""Hears that something may have changed: one subscription for all who listen in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+
+from taskyard.store.port import Hint
+from taskyard.store.redis.address import Address
+from taskyard.store.redis.errors import FAILURES
+from taskyard.store.redis.link import connect
+
+LISTEN_SECONDS = 5.0
+PING_SECONDS = 15
+MAX_BACKOFF = 5.0
+
+log = logging.getLogger("taskyard.store.redis")
+
+
+class Subscription:
+    """Connects again by itself; what is missed meanwhile is found by polling."""
+
+    def __init__(self, address: Address, channel: str) -> None:
+        self._address = address
+        self._channel = channel
+        self._listeners: dict[object, Callable[[Hint], None]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, wake: Callable[[Hint], None]) -> Callable[[], None]:
+        token = object()
+        self._listeners[token] = wake
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._main(), name="taskyard-redis-hints")
+        return lambda: self._listeners.pop(token, None) and None
+
+    async def stop(self) -> None:
+        task, self._task = self._task, None
+        if task is not None and task.get_loop() is asyncio.get_running_loop():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _main(self) -> None:
+        backoff = 0.1
+        while True:
+            client = connect(self._address, health_check_interval=PING_SECONDS)
+            try:
+                async with client.pubsub(ignore_subscribe_messages=True) as channel:
+                    await channel.subscribe(self._channel)
+                    backoff = 0.1
+                    self._tell()  # something may have happened while nobody listened
+                    while True:
+                        if await channel.get_message(timeout=LISTEN_SECONDS) is not None:
+                            self._tell()
+            except FAILURES as error:
+                log.info("hints are not heard, polling goes on: %s", type(error).__name__)
+            finally:
+                with contextlib.suppress(*FAILURES):
+                    await client.aclose()
+            await asyncio.sleep(backoff)
+            backoff = min(backoff * 2, MAX_BACKOFF)
+
+    def _tell(self) -> None:
+        for wake in list(self._listeners.values()):
+            wake(Hint.CHANGED)

@@ -1,0 +1,124 @@
+"""How a store reaches its server from the event loop, and what it says to it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+from redis import exceptions as redis_errors
+from redis.asyncio import BlockingConnectionPool, Connection, Redis, RedisCluster, SSLConnection
+from redis.asyncio.cluster import ClusterNode
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from taskyard.store.redis.address import Address
+from taskyard.store.redis.clock import RedisClock
+from taskyard.store.redis.errors import FAILURES, translate
+from taskyard.store.redis.scripts import key_prefix, load
+
+MAX_CONNECTIONS = 32
+CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 15.0
+
+_pack = msgspec.msgpack.Encoder().encode
+
+
+class Wording:
+    """Turns a verb and its arguments into the words of a command."""
+
+    def __init__(self, namespace: str) -> None:
+        self.prefix = key_prefix(namespace)
+        self.channel = f"{self.prefix}hints"
+        self.clock = RedisClock()
+
+    def key(self, name: str) -> str:
+        return self.prefix + name
+
+    def call(self, verb: str, args: tuple[object, ...]) -> list[Any]:
+        """The words behind EVALSHA; behind EVAL the first one is the script's text."""
+        script = load(verb)
+        keys = [self.prefix + key for key in script.keys]
+        return [script.sha, len(keys), *keys, self.clock.word(), self.channel, _pack(args)]
+
+
+class Link:
+    """Runs scripts and commands; what fails comes out as an error of the domain."""
+
+    def __init__(self, address: Address, wording: Wording) -> None:
+        self._address = address
+        self._wording = wording
+        self._client: Any = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def write(self, verb: str, *args: object) -> Any:
+        """Run a verb's script once: whoever asks decides what a lost answer means."""
+        try:
+            return await self._run(verb, args)
+        except FAILURES as error:
+            raise translate(error, self._address) from error
+
+    async def read(self, verb: str, *args: object) -> Any:
+        """Run the script of a verb that only reads; a broken connection is tried twice."""
+        try:
+            return await self._run(verb, args)
+        except redis_errors.ConnectionError:
+            return await self.write(verb, *args)
+        except FAILURES as error:
+            raise translate(error, self._address) from error
+
+    async def command(self, *words: str | int) -> Any:
+        try:
+            return await self._on_this_loop().execute_command(*words)
+        except FAILURES as error:
+            raise translate(error, self._address) from error
+
+    async def _run(self, verb: str, args: tuple[object, ...]) -> Any:
+        client, call = self._on_this_loop(), self._wording.call(verb, args)
+        try:
+            return await client.execute_command("EVALSHA", *call)
+        except redis_errors.NoScriptError:
+            return await client.execute_command("EVAL", load(verb).text, *call[1:])
+
+    def _on_this_loop(self) -> Any:
+        """Connections belong to the loop they were made on."""
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:
+            self._client, self._loop = connect(self._address), loop
+        return self._client
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None and self._loop is asyncio.get_running_loop():
+            await client.aclose()
+
+
+def connect(address: Address, **options: Any) -> Any:
+    """A client for the loop that uses it first. It repeats nothing by itself."""
+    shared = {**client_options(address), "retry": Retry(NoBackoff(), 0), **options}
+    if address.cluster:
+        nodes = [ClusterNode(host, port) for host, port in address.hosts]
+        return RedisCluster(startup_nodes=nodes, ssl=address.tls, **shared)
+    [(host, port), *_] = address.hosts
+    pool = BlockingConnectionPool(
+        max_connections=MAX_CONNECTIONS,
+        timeout=ANSWER_SECONDS,
+        connection_class=SSLConnection if address.tls else Connection,
+        host=host,
+        port=port,
+        db=address.database,
+        **shared,
+    )
+    return Redis.from_pool(pool)
+
+
+def client_options(address: Address) -> dict[str, Any]:
+    return {
+        "username": address.user,
+        "password": address.password.value if address.password else None,
+        "socket_timeout": ANSWER_SECONDS,
+        "socket_connect_timeout": CONNECT_SECONDS,
+        "socket_keepalive": True,
+        "protocol": 2,
+        "client_name": "taskyard",
+    }

@@ -1,0 +1,12 @@
+-- beat.lua: renew a lease; answers its news, or nothing if it is gone.
+-- A lease that ran out but was not rescued yet comes back to life: nobody took its tasks.
+-- uses: nodes, names
+-- args: lease
+
+local lease = args[1]
+local row = read_lease(lease)
+if not row then return false end
+local node = cmsgpack.unpack(call('HGET', K.nodes, whole(lease)))
+row[UNTIL], row[SEEN_AT] = now + node[LEASE_US], now
+write_lease(lease, row)
+return news_of(lease)

@@ -1,0 +1,30 @@
+-- cancel.lua: cancel a waiting task, or ask a running one to stop.
+-- uses: lookup, keys, audit
+-- args: id, actor, states that may become cancelled
+-- Answers {found, done or asked, state it was in}; nothing is changed in another state.
+
+local id, actor, allowed = args[1], args[2], args[3]
+local no, task = find_task(id)
+if not no then return { 0 } end
+
+local before = task[STATE]
+if not includes(allowed, before) then return { 1, '', before } end
+
+local answer = 'cancelled'
+if before == 'running' then
+  task[ASKED] = 'cancel'
+  touch(no)
+  hint()
+  answer = 'asked'
+else
+  local passed = {}
+  count_keys(passed, task)
+  lift(no, task)
+  task[STATE], task[REASON], task[ENDED_AT], task[PARKED_ON] = 'cancelled', 'operator', now, false
+  free_dedup(task)
+  set_down(no, task)
+  wake(passed)
+end
+audit(actor, 'cancel', 'task:' .. id, answer)
+commit()
+return { 1, answer, before }

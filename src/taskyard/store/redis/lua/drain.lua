@@ -1,0 +1,9 @@
+-- drain.lua: claim nothing more under this lease; what runs goes on.
+-- uses: nodes
+-- args: lease
+
+local row = read_lease(args[1])
+if row then
+  row[NODE_STATE] = 'draining'
+  write_lease(args[1], row)
+end

@@ -1,0 +1,113 @@
+-- find.lua: tasks by filter, newest first.
+-- uses: reading, names
+-- KEYS by_key  ZSET  key \0 no
+-- args: states, lane, kind, key, limit, no of the last one seen; nil where there is no filter
+-- Answers {where to go on or '', whole tasks}: a search by key stops after MAX_LOOKS.
+
+local states, lane_name, kind, key, limit, after = args[1], args[2], args[3], args[4], args[5], args[6]
+local MAX_LOOKS, CHUNK_SIZE = 5000, 50
+
+local lane = lane_name and call('HGET', K.lane_names, lane_name)
+local kinds_routes
+
+-- Whether tasks of this lane and route are asked for.
+local function wanted_stream(stream)
+  if lane_name and stream:sub(1, 8) ~= lane then return false end
+  if not kind then return true end
+  if not kinds_routes then
+    kinds_routes = {}
+    local routes = call('HGETALL', K.routes)
+    for at = 1, #routes, 2 do
+      kinds_routes[routes[at]] = cmsgpack.unpack(routes[at + 1])[1] == kind
+    end
+  end
+  return kinds_routes[stream:sub(9)]
+end
+
+-- The next members below `below`, newest first.
+local function page(index, prefix, below, size)
+  return call('ZREVRANGEBYLEX', index, '(' .. prefix .. below, '[' .. prefix, 'LIMIT', 0, size)
+end
+
+local newest = after and format('%014x', after) or '\255'
+
+-- One list for each stream of a state, read as far as it is needed.
+local lists = {}
+
+local function advance(list)
+  list.at = list.at + 1
+  if list.at > #list.members then
+    list.members, list.at = page(list.index, list.stream, list.below, CHUNK_SIZE), 1
+  end
+  local member = list.members[list.at]
+  list.below = member and member:sub(17)
+  list.head = member and tonumber(list.below, 16)
+end
+
+local function open_lists(index)
+  local from = '[' .. (lane or '')
+  local to = lane and '(' .. lane .. '\255' or '+'
+  while true do
+    local member = first(index, from, to)
+    if not member then return end
+    local stream = member:sub(1, 16)
+    if wanted_stream(stream) then
+      local list = { index = index, stream = stream, below = newest, members = {}, at = 0 }
+      advance(list)
+      if list.head then lists[#lists + 1] = list end
+    end
+    from = '(' .. stream .. '\255'
+  end
+end
+
+local function newest_list()
+  local best
+  for _, list in ipairs(lists) do
+    if list.head and (not best or list.head > best.head) then best = list end
+  end
+  return best
+end
+
+local function by_stream()
+  local nos = {}
+  if lane_name and not lane then return nos end
+  for _, state in ipairs(states) do
+    open_lists(K[state])
+  end
+  table.sort(lists, function(a, b) return a.head > b.head end)
+  for at = #lists, limit + 1, -1 do
+    lists[at] = nil -- there are enough newer ones
+  end
+  while #nos < limit do
+    local list = newest_list()
+    if not list then break end
+    nos[#nos + 1] = whole(list.head)
+    advance(list)
+  end
+  return nos
+end
+
+local function by_key()
+  local nos, below, looks, prefix = {}, newest, 0, key .. '\0'
+  while looks < MAX_LOOKS do
+    local members = page(K.by_key, prefix, below, 500)
+    if #members == 0 then return nos, '' end
+    looks = looks + #members
+    for _, member in ipairs(members) do
+      below = member:sub(#prefix + 1)
+      local no = whole(tonumber(below, 16))
+      local task = load(no)
+      if task and includes(states, task[STATE]) and wanted_stream(task[STREAM]) then
+        nos[#nos + 1] = no
+        if #nos == limit then return nos, '' end
+      end
+    end
+  end
+  return nos, whole(tonumber(below, 16))
+end
+
+if key then
+  local nos, go_on = by_key()
+  return { go_on, whole_tasks(nos) }
+end
+return { '', whole_tasks(by_stream()) }

@@ -1,0 +1,7 @@
+-- finish.lua: end these attempts and give their room back; a stale one changes nothing.
+-- uses: ending
+-- args: verdicts
+
+local answers = finish(args[1])
+commit()
+return cmsgpack.pack(answers)

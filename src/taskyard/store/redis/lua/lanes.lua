@@ -1,0 +1,8 @@
+-- lanes.lua: all lanes with what waits and runs in them.
+-- uses: figures
+
+local answer = {}
+for at, lane in ipairs(call('HVALS', K.lane_names)) do
+  answer[at] = lane_figures(lane)
+end
+return answer

@@ -1,0 +1,14 @@
+-- mark_started.lua: tell that these attempts, claimed ahead, have started.
+-- uses: tasks
+-- args: holds
+
+for _, hold in ipairs(args[1]) do
+  local task = accepted(hold)
+  if task and not task[STARTED_AT] then
+    local no = whole(hold.no)
+    lift(no, task)
+    task[STARTED_AT] = now
+    set_down(no, task)
+  end
+end
+commit()

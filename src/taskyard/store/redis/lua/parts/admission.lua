@@ -1,0 +1,78 @@
+-- admission: which of these candidates may run now; the rule of domain/admission.py.
+-- uses: keys
+
+-- The heads of all queues, then their seconds, …; `start` rotates who is first.
+local function interleave(queues, start)
+  local row, longest = {}, 0
+  for _, queue in ipairs(queues) do
+    longest = math.max(longest, #queue)
+  end
+  for rank = 1, longest do
+    for turn = 0, #queues - 1 do
+      local queue = queues[(start + turn) % #queues + 1]
+      if queue[rank] then row[#row + 1] = queue[rank] end
+    end
+  end
+  return row
+end
+
+local function copy(map)
+  local twin = {}
+  for key, value in pairs(map) do
+    twin[key] = value
+  end
+  return twin
+end
+
+local function full_key(task, keys)
+  for _, key in ipairs(task[KEY_NAMES]) do
+    if keys[key] <= 0 then return key end
+  end
+end
+
+-- A task whose last node died is never claimed ahead, so that a loss is counted.
+local function may_wait(task, lane_room)
+  return not lane_room and #task[KEY_NAMES] == 0 and task[REASON] ~= 'rescued'
+end
+
+-- Goes through the first `count` candidates in order and takes each one that still fits.
+-- room: slots, ahead, lanes (lane -> figure or false), keys (key -> figure)
+local function admit(candidates, count, room)
+  local slots, ahead = room.slots, room.ahead
+  local lanes, keys = copy(room.lanes), copy(room.keys)
+  local taken = { now = {}, later = {}, parked = {} }
+  for at = 1, count do
+    local no = candidates[at]
+    local task = load(no)
+    local lane = task[STREAM]:sub(1, 8)
+    if not lanes[lane] or lanes[lane] > 0 then
+      local full = full_key(task, keys)
+      if full then
+        taken.parked[#taken.parked + 1] = { at = at, no = no, key = full }
+      elseif slots > 0 then
+        slots = slots - 1
+        taken.now[#taken.now + 1] = no
+        if lanes[lane] then lanes[lane] = lanes[lane] - 1 end
+        for _, key in ipairs(task[KEY_NAMES]) do
+          keys[key] = keys[key] - 1
+        end
+      elseif ahead <= 0 then
+        break
+      elseif may_wait(task, lanes[lane]) then
+        ahead = ahead - 1
+        taken.later[#taken.later + 1] = no
+      end
+    end
+  end
+  return taken
+end
+
+-- The first that parks on one key and leaves room in another to those who wait for it: they are
+-- not among the candidates yet, but come before whatever follows it. Answers where it stands.
+local function giving_way(parked, room)
+  for _, one in ipairs(parked) do
+    for _, key in ipairs(load(one.no)[KEY_NAMES]) do
+      if key ~= one.key and room.keys[key] > 0 and is_waited_for(key) then return one.at end
+    end
+  end
+end

@@ -1,0 +1,140 @@
+-- base: the arguments, the clock, and writes that are gathered and sent together.
+-- ARGV[1]  microseconds to add to the server's clock; or = and the time itself. For tests.
+-- ARGV[2]  the channel of hints
+-- ARGV[3]  the verb's own arguments, packed as a list
+-- A value that is not there is `false` in what we store: a list with nil in it would be packed as
+-- a map. K is made from the KEYS lines of all parts: K.ready is the full name of the key `ready`.
+
+local call, format = redis.call, string.format
+local args = cmsgpack.unpack(ARGV[3])
+
+local function read_clock(moved)
+  if moved:sub(1, 1) == '=' then return tonumber(moved:sub(2)) end
+  local time = call('TIME')
+  return time[1] * 1000000 + time[2] + moved
+end
+
+local now = read_clock(ARGV[1])
+
+-- Arguments of one command; Lua's stack takes no more than 8000.
+local CHUNK = 4000
+
+-- As text: Lua would write a time in microseconds as 1.7e+15.
+local function whole(number)
+  return format('%.0f', number)
+end
+
+local function includes(list, wanted)
+  for _, value in ipairs(list) do
+    if value == wanted then return true end
+  end
+  return false
+end
+
+local function in_chunks(command, key, list)
+  for first = 1, #list, CHUNK do
+    call(command, key, unpack(list, first, math.min(first + CHUNK - 1, #list)))
+  end
+end
+
+-- Sorted sets: key -> member -> score, or false for one that is to go. The last word counts.
+local members = {}
+
+local function change(key, member, score)
+  local changes = members[key]
+  if not changes then
+    changes = {}
+    members[key] = changes
+  end
+  changes[member] = score
+end
+
+local function put(key, member, score)
+  change(key, member, score or '0')
+end
+
+local function drop(key, member)
+  change(key, member, false)
+end
+
+local function settle(key)
+  local changes = members[key]
+  if not changes then return end
+  members[key] = nil
+  local come, gone = {}, {}
+  for member, score in pairs(changes) do
+    if score then
+      come[#come + 1] = score
+      come[#come + 1] = member
+    else
+      gone[#gone + 1] = member
+    end
+  end
+  in_chunks('ZADD', key, come)
+  in_chunks('ZREM', key, gone)
+end
+
+-- The members from one bound to another, in byte order, seeing what was put and dropped.
+local function range(key, from, to, count)
+  settle(key)
+  return call('ZRANGEBYLEX', key, from, to, 'LIMIT', '0', count)
+end
+
+local function first(key, from, to)
+  return range(key, from, to, '1')[1]
+end
+
+-- No text in UTF-8 has a byte 255: it comes after everything that begins with a prefix.
+local function count_of(key, prefix)
+  settle(key)
+  return call('ZLEXCOUNT', key, '[' .. prefix, '(' .. prefix .. '\255')
+end
+
+local function all_of(key, prefix)
+  settle(key)
+  return call('ZRANGEBYLEX', key, '[' .. prefix, '(' .. prefix .. '\255')
+end
+
+-- Hashes: key -> list of field, value.
+local fields = {}
+
+local function set(key, field, value)
+  local list = fields[key]
+  if not list then
+    list = {}
+    fields[key] = list
+  end
+  list[#list + 1] = field
+  list[#list + 1] = value
+end
+
+local function get_many(key, wanted)
+  local found = {}
+  for at = 1, #wanted, CHUNK do
+    local values = call('HMGET', key, unpack(wanted, at, math.min(at + CHUNK - 1, #wanted)))
+    for i = 1, #values do
+      found[at + i - 1] = values[i]
+    end
+  end
+  return found
+end
+
+-- Something became ready, was asked for or ended: whoever listens should look.
+local news = false
+
+local function hint()
+  news = true
+end
+
+local function write_all()
+  for key in pairs(members) do
+    settle(key)
+  end
+  for key, list in pairs(fields) do
+    in_chunks('HSET', key, list)
+  end
+  fields = {}
+  if news then
+    call('PUBLISH', ARGV[2], '1')
+  end
+end

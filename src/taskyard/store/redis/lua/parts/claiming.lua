@@ -1,0 +1,222 @@
+-- claiming: gives a node the tasks it may run now.
+-- uses: streams, admission, expiring, nodes
+
+-- A claim looks at so many sets of candidates at most; what it parks on the way stays parked, so
+-- the next claim goes on where this one stopped. Where much is parked the sets grow.
+local MAX_ROUNDS, MAX_SET, GROWTH = 8, 500, 2
+
+-- Whether one task comes before another in the order of their lane.
+local function comes_before(a, b)
+  local one, other = load(a), load(b)
+  if one[PRIORITY] ~= other[PRIORITY] then return one[PRIORITY] < other[PRIORITY] end
+  return one[SEQ] < other[SEQ]
+end
+
+local function queue_of(lane, queues, of_lane)
+  if not of_lane[lane] then
+    of_lane[lane] = { routes = 0 }
+    queues[#queues + 1] = of_lane[lane]
+  end
+  return of_lane[lane]
+end
+
+-- The first ready tasks of a stream, put behind those of its lane's other routes. Answers
+-- whether there was more behind them.
+local function gather(stream, limit, queue)
+  local found = range(K.ready, '[' .. stream .. '\0', '(' .. stream .. '\1', limit)
+  for at, member in ipairs(found) do
+    found[at] = number_at(member)
+    queue[#queue + 1] = found[at]
+  end
+  load_many(found)
+  queue.routes = queue.routes + 1
+  if #found < limit then return false end
+  local last = found[#found]
+  if not queue.horizon or comes_before(last, queue.horizon) then queue.horizon = last end
+  return true
+end
+
+-- One lane's candidates in its order, as far as nothing unseen can come before them.
+local function in_order(queue)
+  if queue.routes == 1 then return queue end
+  table.sort(queue, comes_before)
+  local seen = {}
+  for _, no in ipairs(queue) do
+    if queue.horizon and comes_before(queue.horizon, no) then break end
+    seen[#seen + 1] = no
+  end
+  return seen
+end
+
+-- The heads of each lane, and whether there was more behind them.
+local function find_candidates(streams, rooms, search)
+  local want = math.min(search.slots + search.ahead, MAX_SET)
+  local queues, of_lane, cut_short = {}, {}, false
+  for _, stream in ipairs(streams) do
+    local lane = stream:sub(1, 8)
+    local fits = rooms[lane] and math.min(want, rooms[lane]) or want
+    local limit = math.min(fits * search.reach, MAX_SET)
+    if gather(stream, limit, queue_of(lane, queues, of_lane)) then cut_short = true end
+  end
+  for at, queue in ipairs(queues) do
+    queues[at] = in_order(queue)
+  end
+  return queues, cut_short
+end
+
+-- Splits those whose deadline has passed from the others.
+local function take_out_late(found)
+  local fine, late, carried = {}, {}, {}
+  for _, no in ipairs(found) do
+    local task = load(no)
+    if task[DEADLINE] and task[DEADLINE] <= now then
+      late[#late + 1] = no
+      count_keys(carried, task)
+    else
+      fine[#fine + 1] = no
+    end
+  end
+  return fine, late, carried
+end
+
+local function rooms_of_keys(found)
+  local rooms = {}
+  for _, no in ipairs(found) do
+    for _, key in ipairs(load(no)[KEY_NAMES]) do
+      if not rooms[key] then rooms[key] = room_in(key) end
+    end
+  end
+  return rooms
+end
+
+local function take(no, search, started_at)
+  local task = load(no)
+  lift(no, task)
+  task[STATE], task[REASON], task[ATTEMPT] = 'running', 'claimed', task[ATTEMPT] + 1
+  task[LEASE], task[REQUEST], task[NODE] = search.lease, search.number, search.node
+  task[STARTED_AT] = started_at
+  if task[DEDUP_KEPT] == 'start' then free_dedup(task) end
+  set_down(no, task)
+  for _, key in ipairs(task[KEY_NAMES]) do
+    put(K.held, key .. '\0' .. no)
+  end
+end
+
+local function park(parked)
+  local passed = {}
+  for _, one in ipairs(parked) do
+    local task = load(one.no)
+    lift(one.no, task)
+    task[PARKED_ON] = one.key
+    set_down(one.no, task)
+    count_keys(passed, task, one.key)
+  end
+  wake(passed)
+end
+
+local function apply(taken, search)
+  for _, no in ipairs(taken.now) do
+    take(no, search, now)
+    search.now[#search.now + 1] = no
+  end
+  for _, no in ipairs(taken.later) do
+    take(no, search, false)
+    search.later[#search.later + 1] = no
+  end
+  search.slots = search.slots - #taken.now
+  search.ahead = search.ahead - #taken.later
+  if #taken.parked > 0 then
+    search.reach = search.reach * GROWTH
+    park(taken.parked)
+  end
+end
+
+-- One set of candidates; says whether another look could find more.
+local function look(search)
+  local streams, rooms = open_streams(search.served)
+  if #streams == 0 then return false end
+  local queues, cut_short = find_candidates(streams, rooms, search)
+  local found, late, carried = take_out_late(interleave(queues, search.number))
+  expire_these(late)
+  if next(carried) then
+    wake(carried)
+    return true -- whoever waited behind them comes before what follows
+  end
+  local room = {
+    slots = search.slots, ahead = search.ahead, lanes = rooms, keys = rooms_of_keys(found),
+  }
+  local taken = admit(found, #found, room)
+  local until_here = giving_way(taken.parked, room)
+  if until_here then taken = admit(found, until_here, room) end
+  apply(taken, search)
+  return cut_short or #late > 0 or #taken.parked > 0
+end
+
+-- Definitions of these tasks, and [no, attempt, charged, keyed] of each.
+local function describe(nos)
+  local rows = {}
+  for at, no in ipairs(nos) do
+    local task = load(no)
+    rows[at] = { tonumber(no), task[ATTEMPT], task[CHARGED], #task[KEY_NAMES] > 0 }
+  end
+  return { cmsgpack.pack(rows), get_many(K.tasks, nos) }
+end
+
+local function answer(now_taken, later_taken, more)
+  return { '', more and 1 or 0, describe(now_taken), describe(later_taken) }
+end
+
+-- What an earlier request with this number took.
+local function again(lease, number)
+  local started, ahead = {}, {}
+  for _, no in ipairs(runs_under(lease)) do
+    local task = load(no)
+    if task[REQUEST] == number then
+      local list = task[STARTED_AT] and started or ahead
+      list[#list + 1] = no
+    end
+  end
+  table.sort(started, comes_before)
+  table.sort(ahead, comes_before)
+  return answer(started, ahead, false)
+end
+
+local function refusal(id, lease, row)
+  if row[UNTIL] <= now then return 'this lease has run out' end
+  if is_superseded(id, lease) then return 'a newer incarnation of this node has registered' end
+  if row[NODE_STATE] ~= 'ready' then return 'this node is ' .. row[NODE_STATE] end
+  if call('HGET', K.meta, 'paused') == '1' then return 'the yard is paused' end
+end
+
+local function search_for(request, node, free)
+  local search = {
+    lease = request.lease, number = request.number, node = node,
+    slots = math.max(0, math.min(request.room, free)), ahead = request.ahead,
+    served = routes_of(request.lease), reach = 1, now = {}, later = {},
+  }
+  local more = false
+  for _ = 1, MAX_ROUNDS do
+    if search.slots + search.ahead <= 0 then break end
+    more = look(search)
+    if not more then break end
+  end
+  return search, more and search.slots > 0
+end
+
+-- Answers {why refused, more, what starts at once, what is ahead}.
+local function claim(request)
+  local lease = request.lease
+  local row = read_lease(lease)
+  if not row then return { 'this lease has ended' } end
+  if request.number <= row[LAST_REQUEST] then return again(lease, request.number) end
+  local node = cmsgpack.unpack(call('HGET', K.nodes, whole(lease)))
+  local refused = refusal(node[NODE_ID], lease, row)
+  if refused then return { refused } end
+  local busy = count_of(K.runs, format('%014x', lease) .. 's')
+  local search, more = search_for(request, node[NODE_ID], node[SLOTS] - busy)
+  if #search.now + #search.later > 0 then
+    row[LAST_REQUEST] = request.number
+    write_lease(lease, row)
+  end
+  return answer(search.now, search.later, more)
+end

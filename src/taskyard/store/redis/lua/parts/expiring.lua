@@ -1,0 +1,14 @@
+-- expiring: fails waiting tasks whose deadline has passed.
+-- uses: keys, audit
+
+local function expire_these(nos)
+  local ids = ids_of(nos)
+  for at, no in ipairs(nos) do
+    local task = load(no)
+    lift(no, task)
+    task[STATE], task[REASON], task[ENDED_AT], task[PARKED_ON] = 'failed', 'expired', now, false
+    free_dedup(task)
+    set_down(no, task)
+    audit('system', 'expired', 'task:' .. ids[at], 'deadline passed')
+  end
+end

@@ -1,0 +1,99 @@
+-- keys: who holds them, who waits for them, and how room that came free finds a waiter.
+-- uses: tasks
+-- KEYS held       ZSET  key \0 no: a running task's hold on a key
+-- KEYS key_rules  HASH  exact name, or prefix with * -> limit
+
+-- A queued task that meets a full key is parked on it. The rule that keeps parking honest: while
+-- a key has room for f more, in every lane and route at least f ready tasks that carry the key
+-- come before every task parked on it. `wake` restores it whenever room grows, or a ready
+-- carrier leaves without taking room.
+
+local exact, prefixes
+
+local function read_rules()
+  exact, prefixes = {}, {}
+  local rules = call('HGETALL', K.key_rules)
+  for at = 1, #rules, 2 do
+    local pattern, limit = rules[at], tonumber(rules[at + 1])
+    if pattern:sub(-1) == '*' then
+      prefixes[#prefixes + 1] = { pattern:sub(1, -2), limit }
+    else
+      exact[pattern] = limit
+    end
+  end
+  table.sort(prefixes, function(a, b) return #a[1] > #b[1] end)
+end
+
+-- The exact rule, else the longest prefix, else 1.
+local function limit_of(key)
+  if not exact then read_rules() end
+  if exact[key] then return exact[key] end
+  for _, rule in ipairs(prefixes) do
+    if key:sub(1, #rule[1]) == rule[1] then return rule[2] end
+  end
+  return 1
+end
+
+local function room_in(key)
+  return limit_of(key) - count_of(K.held, key .. '\0')
+end
+
+local function is_waited_for(key)
+  return first(K.parked, '[' .. key .. '\0', '(' .. key .. '\1') ~= nil
+end
+
+-- Calls `visit` with each lane and route in which someone waits for the key.
+local function each_waiting_stream(key, visit)
+  local from, to = '[' .. key .. '\0', '(' .. key .. '\1'
+  while true do
+    local head = first(K.parked, from, to)
+    if not head then return end
+    local stream = head:sub(1, #key + 17)
+    visit(stream)
+    from = '(' .. stream .. '\255'
+  end
+end
+
+-- Let the first `count` waiters of each lane and route be looked at again. A waiter in a full
+-- lane must not stand before one in a lane with room, hence some of each.
+local function wake_waiters(key, count)
+  if room_in(key) <= 0 then return end
+  local woken = {}
+  each_waiting_stream(key, function(stream)
+    for _, member in ipairs(range(K.parked, '[' .. stream, '(' .. stream .. '\255', count)) do
+      woken[#woken + 1] = number_at(member:sub(#key + 2))
+    end
+  end)
+  load_many(woken)
+  for _, no in ipairs(woken) do
+    local task = load(no)
+    lift(no, task)
+    task[PARKED_ON] = false
+    set_down(no, task)
+  end
+end
+
+-- counts: key -> units of room that came free, or carriers that left without taking room.
+local function wake(counts)
+  for key, count in pairs(counts) do
+    wake_waiters(key, count)
+  end
+end
+
+local function count_keys(counts, task, but)
+  for _, key in ipairs(task[KEY_NAMES]) do
+    if key ~= but then counts[key] = (counts[key] or 0) + 1 end
+  end
+end
+
+-- Calls `visit` with each key someone is parked on.
+local function each_waited_key(visit)
+  local from = '-'
+  while true do
+    local head = first(K.parked, from, '+')
+    if not head then return end
+    local key = head:sub(1, head:find('%z') - 1)
+    visit(key)
+    from = '(' .. key .. '\1'
+  end
+end

@@ -1,0 +1,54 @@
+-- nodes: incarnations of nodes and their leases.
+-- uses: tasks
+-- KEYS nodes        HASH  lease -> packed definition: see names
+-- KEYS leases       HASH  lease -> packed [until, seen_at, state, last_request]
+-- KEYS node_ids     ZSET  id \0 lease
+-- KEYS node_routes  HASH  lease -> routes
+-- KEYS duties       HASH  name -> packed [lease of the holder, until]
+
+local UNTIL, SEEN_AT, NODE_STATE, LAST_REQUEST = 1, 2, 3, 4
+
+-- Numbers of what runs under a lease.
+local function runs_under(lease)
+  local nos = all_of(K.runs, format('%014x', lease))
+  for at, member in ipairs(nos) do
+    nos[at] = member:sub(16)
+  end
+  load_many(nos)
+  return nos
+end
+
+local function read_lease(lease)
+  local packed = call('HGET', K.leases, whole(lease))
+  return packed and cmsgpack.unpack(packed)
+end
+
+local function write_lease(lease, row)
+  call('HSET', K.leases, whole(lease), cmsgpack.pack(row))
+end
+
+local function is_superseded(id, lease)
+  return first(K.node_ids, '(' .. id .. '\0' .. format('%014x', lease), '(' .. id .. '\1') ~= nil
+end
+
+local function forget_node(lease, id)
+  local field = whole(lease)
+  drop(K.node_ids, id .. '\0' .. format('%014x', lease))
+  call('HDEL', K.nodes, field)
+  call('HDEL', K.leases, field)
+  call('HDEL', K.node_routes, field)
+  local duties = call('HGETALL', K.duties)
+  for at = 1, #duties, 2 do
+    if cmsgpack.unpack(duties[at + 1])[1] == lease then call('HDEL', K.duties, duties[at]) end
+  end
+end
+
+-- What a beat brings back: packed [no, attempt, asked] of everything that runs.
+local function news_of(lease)
+  local holds = {}
+  for at, no in ipairs(runs_under(lease)) do
+    local task = load(no)
+    holds[at] = { tonumber(no), task[ATTEMPT], task[ASKED] }
+  end
+  return cmsgpack.pack(holds)
+end

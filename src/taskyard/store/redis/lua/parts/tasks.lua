@@ -1,0 +1,135 @@
+-- tasks: what a verb knows and changes of tasks, and the indexes every task is in.
+-- uses: base
+-- KEYS meta       HASH  counters: seq, lease, lane, route, audit; schema; paused
+-- KEYS tasks      HASH  no -> packed definition, never changed: see DEFINITION
+-- KEYS lives      HASH  no -> packed state, rewritten by every transition: the fields below
+-- KEYS ready      ZSET  lane route rota \0 priority seq no; may be claimed, in byte order
+-- KEYS parked     ZSET  key \0 and the same; waits for that full key
+-- KEYS due        ZSET  no by run_at; pending
+-- KEYS deadlines  ZSET  no by deadline; pending and queued
+-- KEYS runs       ZSET  lease phase no; phase s: started, a: claimed ahead
+-- KEYS dedup      HASH  dedup key -> no of the task that keeps it
+-- KEYS pending    ZSET  lane route no: all tasks in this state
+-- KEYS queued     ZSET  the same
+-- KEYS running    ZSET  the same
+-- KEYS completed  ZSET  the same
+-- KEYS failed     ZSET  the same
+-- KEYS cancelled  ZSET  the same
+-- KEYS paused     ZSET  the same
+
+-- Lane and route are eight hexadecimal digits each; together they are the task's stream.
+local STATE, REASON, ATTEMPT, CHARGED, MAX_CHARGED, LOSSES = 1, 2, 3, 4, 5, 6
+local STREAM, ROTA, PRIORITY, SEQ, KEY_NAMES, PARKED_ON = 7, 8, 9, 10, 11, 12
+local RUN_AT, DEADLINE, STARTED_AT, ENDED_AT, NODE, ASKED = 13, 14, 15, 16, 17, 18
+local LEASE, REQUEST, DEDUP, DEDUP_KEPT = 19, 20, 21, 22
+
+-- Where in a definition these are; the rest is for Python.
+local DEFINED_UNTIL = 7
+
+local loaded, changed = {}, {}
+
+local function load_many(nos)
+  local wanted = {}
+  for _, no in ipairs(nos) do
+    if loaded[no] == nil then wanted[#wanted + 1] = no end
+  end
+  local packed = get_many(K.lives, wanted)
+  for at, no in ipairs(wanted) do
+    loaded[no] = packed[at] and cmsgpack.unpack(packed[at])
+  end
+end
+
+-- The task with this number (as text), or false.
+local function load(no)
+  if loaded[no] == nil then load_many({ no }) end
+  return loaded[no]
+end
+
+local function place(no, task)
+  return task[STREAM] .. task[ROTA] .. '\0'
+    .. format('%02d%014x', task[PRIORITY], task[SEQ]) .. no
+end
+
+-- The number at the end of a place, behind the rota's \0.
+local function number_at(member)
+  local _, zero = member:find('%z', 17)
+  return member:sub(zero + 17)
+end
+
+local function run_of(no, task)
+  return format('%014x', task[LEASE]) .. (task[STARTED_AT] and 's' or 'a') .. no
+end
+
+local function each_index(no, task, write)
+  local state = task[STATE]
+  write(K[state], task[STREAM] .. format('%014x', no))
+  if state == 'running' then
+    write(K.runs, run_of(no, task))
+    return
+  end
+  if state == 'queued' then
+    if task[PARKED_ON] then
+      write(K.parked, task[PARKED_ON] .. '\0' .. place(no, task))
+    else
+      write(K.ready, place(no, task))
+    end
+  elseif state == 'pending' then
+    write(K.due, no, whole(task[RUN_AT]))
+  else
+    return
+  end
+  if task[DEADLINE] then
+    write(K.deadlines, no, whole(task[DEADLINE]))
+  end
+end
+
+-- Every transition: lift the task out of its indexes, change it, set it down where it belongs.
+local function lift(no, task)
+  each_index(no, task, drop)
+end
+
+local function set_down(no, task)
+  each_index(no, task, put)
+  loaded[no] = task
+  changed[no] = true
+  if task[STATE] ~= 'running' and not task[PARKED_ON] then hint() end
+end
+
+-- A change that moves the task in no index.
+local function touch(no)
+  changed[no] = true
+end
+
+local function numbers(count)
+  return call('HINCRBY', K.meta, 'seq', count) - count
+end
+
+local function free_dedup(task)
+  if task[DEDUP_KEPT] then
+    call('HDEL', K.dedup, task[DEDUP])
+    task[DEDUP_KEPT] = false
+  end
+end
+
+local function accepted(hold)
+  local task = load(whole(hold.no))
+  return task and task[STATE] == 'running' and task[ATTEMPT] == hold.attempt and task
+end
+
+-- The id stands first in a definition; the payload behind it is not looked at.
+local function ids_of(nos)
+  local ids = get_many(K.tasks, nos)
+  for at, definition in ipairs(ids) do
+    local _, id = cmsgpack.unpack_one(definition, 1)
+    ids[at] = id
+  end
+  return ids
+end
+
+local function commit()
+  for no in pairs(changed) do
+    set(K.lives, no, cmsgpack.pack(loaded[no]))
+  end
+  changed = {}
+  write_all()
+end

@@ -1,0 +1,21 @@
+-- prioritize.lua: change the place of a waiting task.
+-- uses: lookup, keys, audit
+-- args: id, priority, actor, states that wait
+-- Answers {found, state it is in, whether it waits}; one that does not wait is not changed.
+
+local id, priority, actor, waiting = args[1], args[2], args[3], args[4]
+local no, task = find_task(id)
+if not no then return { 0 } end
+
+if not includes(waiting, task[STATE]) then return { 1, task[STATE], 0 } end
+
+local before, passed = task[PRIORITY], {}
+count_keys(passed, task)
+lift(no, task)
+-- One that is parked is looked at again: its place among the waiters has changed.
+task[PRIORITY], task[PARKED_ON] = priority, false
+set_down(no, task)
+wake(passed)
+audit(actor, 'prioritize', 'task:' .. id, before .. ' to ' .. priority)
+commit()
+return { 1, task[STATE], 1 }

@@ -1,0 +1,55 @@
+"""Looks at tasks and at what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from taskyard.domain.errors import InvalidOption, NotFound
+from taskyard.domain.explain import Explanation
+from taskyard.domain.lane import Audited
+from taskyard.domain.state import State
+from taskyard.domain.task import Task, TaskQuery
+from taskyard.store.port import Ending
+from taskyard.store.redis.explain import FAR_BACK, explain, facts
+from taskyard.store.redis.rows import whole_tasks
+
+__all__ = ["FAR_BACK", "audit", "endings", "explanation", "find", "whole_tasks"]
+
+MAX_PAGE = 1000
+
+Ask = Callable[..., Awaitable[Any]]
+
+
+async def find(ask: Ask, query: TaskQuery) -> list[Task]:
+    if not 1 <= query.limit <= MAX_PAGE:
+        raise InvalidOption(f"limit must be from 1 to {MAX_PAGE}, not {query.limit}")
+    states = list(State) if query.state is None else [query.state]
+    found: list[Task] = []
+    after = query.after
+    while True:
+        left = query.limit - len(found)
+        go_on, tasks = await ask("find", states, query.lane, query.kind, query.key, left, after)
+        found += whole_tasks(tasks)
+        if not go_on:
+            return found
+        after = int(go_on)
+
+
+def endings(answer: Sequence[Any]) -> list[Ending]:
+    return [Ending(task.id, task.state, task.result, task.error) for task in whole_tasks(answer)]
+
+
+def explanation(task_id: str, answer: Sequence[Any] | None) -> Explanation:
+    if answer is None:
+        raise NotFound(f"there is no task {task_id}")
+    return explain(facts(answer))
+
+
+def audit(answer: Sequence[Any]) -> list[Audited]:
+    lines: list[Audited] = []
+    for number, pairs in answer:
+        _, at, _, actor, _, action, _, subject, _, detail = (pair.decode() for pair in pairs)
+        no = int(number.partition(b"-")[0])
+        lines.append(Audited(no, int(at), actor, action, subject, detail))
+    return lines

@@ -1,0 +1,154 @@
+"""From what the scripts store and answer to the values of the domain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from taskyard.domain.state import Reason, State
+from taskyard.domain.task import Claimed, FailedAttempt, Progress, Task, TaskError
+
+# Lua stores `false` for what is not there, hence Any where a value may be missing.
+
+
+class Definition(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """What never changes of a task; the order is that of lua/enqueue.lua."""
+
+    id: str
+    kind: str
+    lane: str
+    payload: str
+    group: str
+    dedup: Any
+    until: Any
+    requires: tuple[str, ...]
+    max_charged: int
+    timeout: float
+    created_at: int
+
+
+class Life(msgspec.Struct, array_like=True, frozen=True):
+    """What changes; the order is that of lua/parts/tasks.lua."""
+
+    state: State
+    reason: Reason
+    attempt: int
+    charged: int
+    max_charged: int
+    losses: int
+    stream: str
+    rota: str
+    priority: int
+    seq: int
+    keys: tuple[str, ...]
+    parked_on: Any
+    run_at: int
+    deadline: Any
+    started_at: Any
+    ended_at: Any
+    node: Any
+    asked: Any
+
+
+class _Failure(msgspec.Struct, array_like=True, frozen=True):
+    attempt: int
+    reason: Reason
+    at: int
+    started_at: Any
+    node: Any
+    error: TaskError
+
+
+class _Taken(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    attempt_of: int
+    attempt: int
+    charged: int
+    keyed: bool
+
+
+_definition = msgspec.msgpack.Decoder(Definition).decode
+_life = msgspec.msgpack.Decoder(Life).decode
+_progress = msgspec.msgpack.Decoder(Progress).decode
+_failures = msgspec.msgpack.Decoder(list[_Failure]).decode
+_taken = msgspec.msgpack.Decoder(list[_Taken]).decode
+
+
+def claimed(answer: Sequence[Any]) -> list[Claimed]:
+    """From what `describe` in lua/parts/claiming.lua answers."""
+    rows, definitions = answer
+    tasks: list[Claimed] = []
+    for row, packed in zip(_taken(rows), definitions, strict=True):
+        task = _definition(packed)
+        tasks.append(
+            Claimed(
+                row.attempt_of,
+                task.id,
+                task.kind,
+                task.lane,
+                row.attempt,
+                row.charged,
+                task.max_charged,
+                task.timeout,
+                task.payload,
+                row.keyed,
+            )
+        )
+    return tasks
+
+
+def whole_tasks(answer: Sequence[Any]) -> Iterator[Task]:
+    """From what lua/parts/reading.lua answers."""
+    for row in zip(*answer, strict=True):
+        yield _task(row)
+
+
+def _task(row: Sequence[Any]) -> Task:
+    no, definition, life, result, progress, failures = row
+    made, now = _definition(definition), _life(life)
+    log = tuple(_failed_attempt(failure) for failure in _failures(failures)) if failures else ()
+    return Task(
+        no=int(no),
+        id=made.id,
+        kind=made.kind,
+        lane=made.lane,
+        priority=now.priority,
+        seq=now.seq,
+        payload=made.payload,
+        state=now.state,
+        reason=now.reason,
+        keys=now.keys,
+        group=made.group,
+        dedup=made.dedup or None,
+        requires=made.requires,
+        attempt=now.attempt,
+        charged=now.charged,
+        max_charged=made.max_charged,
+        losses=now.losses,
+        timeout=made.timeout,
+        created_at=made.created_at,
+        run_at=now.run_at,
+        deadline=given(now.deadline),
+        started_at=given(now.started_at),
+        ended_at=given(now.ended_at),
+        node=given(now.node),
+        asked=given(now.asked),
+        parked_on=given(now.parked_on),
+        progress=_progress(progress) if progress else None,
+        result=result.decode() if result is not None else None,
+        # The error of a task that failed is that of its last attempt.
+        error=log[-1].error if log and now.state in (State.FAILED, State.PENDING) else None,
+        failures=log,
+    )
+
+
+def _failed_attempt(row: _Failure) -> FailedAttempt:
+    return FailedAttempt(
+        row.attempt, row.reason, row.at, given(row.started_at), given(row.node), row.error
+    )
+
+
+def given(value: Any) -> Any:
+    """None for what is not there."""
+    return None if value is False else value

@@ -1,0 +1,83 @@
+"""Loads the `.lua` files: one file a verb, put behind the parts it uses.
+
+A file's header says what it needs: `-- uses: tasks, keys` names parts, `-- KEYS ready ZSET …` a
+key. Every script is given all keys it may touch, and finds them by name in the table K.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+
+from taskyard.domain.state import TERMINAL
+
+_USES = re.compile(r"^-- uses: (.+)$", re.MULTILINE)
+_KEY = re.compile(r"^-- KEYS (\w+)\s+(HASH|ZSET|STREAM)\b", re.MULTILINE)
+_COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
+
+PREFIX = "taskyard:v1:"
+
+
+class Script(msgspec.Struct, frozen=True):
+    text: str
+    sha: str
+    keys: tuple[str, ...]  # without the prefix
+
+
+def key_prefix(namespace: str) -> str:
+    """The braces keep all keys of a namespace in one slot of a cluster."""
+    return f"{PREFIX}{{{namespace}}}:"
+
+
+@cache
+def load(verb: str) -> Script:
+    main = read(f"{verb}.lua")
+    sources = [*(read(f"parts/{part}.lua") for part in _parts(main)), main]
+    keys = tuple(sorted({key for source in sources for key, _ in declared(source)}))
+    text = _prelude(keys) + "".join(_COMMENT.sub("", source) for source in sources)
+    return Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest(), keys)
+
+
+def verbs() -> list[str]:
+    folder = files(__package__) / "lua"
+    return sorted(
+        entry.name.removesuffix(".lua") for entry in folder.iterdir() if entry.name.endswith(".lua")
+    )
+
+
+def all_keys() -> dict[str, str]:
+    """Every key of a yard, with its type."""
+    sources = [read(f"{verb}.lua") for verb in verbs()]
+    parts = {part for source in sources for part in _parts(source)}
+    sources += [read(f"parts/{part}.lua") for part in parts]
+    return dict(sorted({pair for source in sources for pair in declared(source)}))
+
+
+def declared(source: str) -> list[tuple[str, str]]:
+    """(name, type) of the keys a file says it touches."""
+    return [(name, kind) for name, kind in _KEY.findall(source)]
+
+
+def read(name: str) -> str:
+    return (files(__package__) / "lua" / name).read_text("utf-8")
+
+
+def _parts(source: str) -> list[str]:
+    """The parts a file uses, each behind those it uses itself."""
+    found: list[str] = []
+    for line in _USES.findall(source):
+        for part in line.split(", "):
+            for needed in (*_parts(read(f"parts/{part}.lua")), part):
+                if needed not in found:
+                    found.append(needed)
+    return found
+
+
+def _prelude(keys: tuple[str, ...]) -> str:
+    names = ", ".join(f"{key} = KEYS[{at}]" for at, key in enumerate(keys, 1))
+    terminal = ", ".join(f"{state} = true" for state in sorted(TERMINAL))
+    return f"local K = {{ {names} }}\nlocal TERMINAL = {{ {terminal} }}\n"

@@ -1,0 +1,111 @@
+"""What kind of server this is: whether it can be used, and what survives its crash."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from taskyard.domain.errors import ConfigurationError, StoreError
+from taskyard.store.redis.link import Link
+
+OLDEST = (6, 2)
+
+
+class Server(msgspec.Struct, frozen=True):
+    """What the server says of itself; None where it does not tell."""
+
+    version: str | None = None
+    name: str = "Redis"
+    policy: str | None = None
+    aof: bool | None = None
+    fsync: str | None = None
+    snapshots: bool | None = None
+    replicas: int = 0
+
+    @property
+    def keeps_everything(self) -> bool | None:
+        """Whether it would rather refuse a write than throw tasks away."""
+        return None if self.policy is None else self.policy == "noeviction"
+
+    @property
+    def durability(self) -> tuple[bool, str]:
+        """Whether something survives a crash of the server, and what, in one sentence."""
+        if self.aof is None:
+            return True, "persistence unknown (CONFIG and INFO are not allowed to this user)"
+        if self.aof and self.fsync == "always":
+            return True, "appendfsync always: what was saved survives a crash of the server"
+        if self.aof and self.fsync == "no":
+            text = "may lose what the system had not written yet, often the last 30 seconds"
+            return True, f"appendfsync no: a crash of the machine {text}"
+        if self.aof:
+            how = f"appendfsync {self.fsync}" if self.fsync else "append-only file on"
+            return True, f"{how}: a crash of the server may lose the last second"
+        if self.snapshots:
+            return False, "snapshots only: a crash loses everything since the last one"
+        return False, "no persistence: a restart of the server loses every task"
+
+
+async def look(link: Link) -> Server:
+    info = await _info(link)
+    settings = await _settings(link)
+    aof = settings.get("appendonly")
+    seen_aof = info.get("aof_enabled")
+    return Server(
+        version=_text(info.get("redis_version")),
+        name="Valkey" if "valkey_version" in info else "Redis",
+        policy=settings.get("maxmemory-policy") or _text(info.get("maxmemory_policy")),
+        aof=aof == "yes" if aof else (None if seen_aof is None else bool(seen_aof)),
+        fsync=settings.get("appendfsync"),
+        snapshots=bool(settings["save"]) if "save" in settings else None,
+        replicas=int(info.get("connected_slaves", 0)),
+    )
+
+
+def refuse_unfit(server: Server, *, force: bool) -> None:
+    if server.version is not None and _numbers(server.version) < OLDEST:
+        wanted = ".".join(map(str, OLDEST))
+        raise ConfigurationError(
+            f"the server is Redis {server.version}; Taskyard needs Redis {wanted} or Valkey"
+        )
+    if server.keeps_everything is False and not force:
+        raise ConfigurationError(
+            f"the server's maxmemory-policy is {server.policy}: when memory is short it would "
+            "throw tasks away; set it to noeviction, or add ?force=1 to the URL if you accept that"
+        )
+
+
+async def _info(link: Link) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = await link.command("INFO")
+    except StoreError as error:
+        _only_if_forbidden(error)
+        return {}
+    return found
+
+
+async def _settings(link: Link) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    for name in ("appendonly", "appendfsync", "save", "maxmemory-policy"):
+        try:
+            answer = await link.command("CONFIG GET", name)
+        except StoreError as error:
+            _only_if_forbidden(error)
+            return settings
+        settings.update({_text(k) or "": _text(v) or "" for k, v in answer.items()})
+    return settings
+
+
+def _only_if_forbidden(error: StoreError) -> None:
+    """A managed server may forbid to look; everything else is a real error."""
+    text = str(error)
+    if "does not allow" not in text and "unknown command" not in text:
+        raise error
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2])
+
+
+def _text(value: Any) -> str | None:
+    return value.decode() if isinstance(value, bytes) else value

@@ -1,0 +1,237 @@
+"""RedisStore: the port on a Redis or Valkey server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from taskyard.domain.clock import Instant, micros
+from taskyard.domain.errors import SchemaMismatch, StoreUnavailable
+from taskyard.domain.explain import Explanation
+from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
+from taskyard.domain.node import Hold, Lease, NewNode, News, Node
+from taskyard.domain.outcome import Finished, Stale, Verdict
+from taskyard.domain.state import State
+from taskyard.domain.task import Enqueue, NewTask, Progress, Task, TaskQuery
+from taskyard.store.port import (
+    Cancellation,
+    Check,
+    Claim,
+    ClaimRequest,
+    Ending,
+    Hint,
+    Promoted,
+    Rescued,
+    Turn,
+)
+from taskyard.store.redis import claim, enqueue, figures, finish, operate, read, rescue
+from taskyard.store.redis.address import Address
+from taskyard.store.redis.blocking import BlockingLink
+from taskyard.store.redis.clock import RedisClock
+from taskyard.store.redis.doctor import diagnose
+from taskyard.store.redis.hints import Subscription
+from taskyard.store.redis.link import Link, Wording
+from taskyard.store.redis.server import look, refuse_unfit
+
+SCHEMA = 1
+
+log = logging.getLogger("taskyard.store.redis")
+
+
+class RedisStore:
+    """A pool of connections, one for hints, and a blocking one for beats."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._wording = Wording(address.namespace)
+        self._link = Link(address, self._wording)
+        self._blocking = BlockingLink(address, self._wording)
+        self._hints = Subscription(address, self._wording.channel)
+        self._opened = False
+        self._opening = asyncio.Lock()
+
+    @property
+    def clock(self) -> RedisClock:
+        return self._wording.clock
+
+    @clock.setter
+    def clock(self, clock: RedisClock) -> None:
+        self._wording.clock = clock
+
+    # --- life ---
+
+    async def exists(self) -> bool:
+        try:
+            return bool(await self._link.command("HEXISTS", self._wording.key("meta"), "schema"))
+        finally:
+            if not self._opened:
+                await self._link.close()
+
+    async def open(self) -> None:
+        async with self._opening:
+            if self._opened:
+                return
+            try:
+                await self._open()
+            except BaseException:
+                await self._link.close()
+                raise
+            self._opened = True
+
+    async def _open(self) -> None:
+        server = await look(self._link)
+        refuse_unfit(server, force=self.address.force)
+        version = int(await self._link.write("open", SCHEMA))
+        if version > SCHEMA:
+            raise SchemaMismatch(
+                f"{self.address} was made by a newer Taskyard (schema {version}, this one knows "
+                f"{SCHEMA}); upgrade this one"
+            )
+        log.info("%s: %s", self.address, server.durability[1])
+
+    async def close(self) -> None:
+        async with self._opening:
+            self._opened = False
+            await self._hints.stop()
+            await self._link.close()
+            await asyncio.to_thread(self._blocking.close)
+
+    async def _write(self, verb: str, *args: object) -> Any:
+        if not self._opened:
+            await self.open()
+        return await self._link.write(verb, *args)
+
+    async def _read(self, verb: str, *args: object) -> Any:
+        if not self._opened:
+            await self.open()
+        return await self._link.read(verb, *args)
+
+    async def now(self) -> Instant:
+        return int(await self._read("now"))
+
+    async def diagnose(self) -> Sequence[Check]:
+        now = await self.now()
+        version = int(await self._link.write("open", SCHEMA))
+        return diagnose(await look(self._link), self.address, (version, SCHEMA), now)
+
+    def listen(self, wake: Callable[[Hint], None]) -> Callable[[], None]:
+        return self._hints.add(wake)
+
+    # --- tasks ---
+
+    async def enqueue(self, tasks: Sequence[NewTask], *, by: Hold | None = None) -> list[Enqueue]:
+        for task in tasks:
+            task.check()
+        return enqueue.answers(tasks, by, await self._write("enqueue", enqueue.rows(tasks), by))
+
+    async def claim(self, request: ClaimRequest) -> Claim:
+        return claim.answer(await self._write("claim", request))
+
+    async def finish(self, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
+        if not verdicts:
+            return []
+        finish.check(verdicts)
+        return finish.answers(verdicts, await self._write("finish", verdicts))
+
+    async def turn(self, verdicts: Sequence[Verdict], request: ClaimRequest) -> Turn:
+        finish.check(verdicts)
+        finished, claimed = await self._write("turn", verdicts, request)
+        return Turn(finish.answers(verdicts, finished), claim.answer(claimed))
+
+    async def mark_started(self, holds: Sequence[Hold]) -> None:
+        await self._write("mark_started", holds)
+
+    async def report(self, hold: Hold, progress: Progress) -> bool:
+        return bool(await self._write("report", hold, progress))
+
+    async def promote(self, limit: int = 1000) -> Promoted:
+        count, next_due = await self._write("promote", limit)
+        return Promoted(count, None if next_due is None else int(next_due))
+
+    async def expire(self, limit: int = 1000) -> int:
+        count: int = await self._write("expire", limit)
+        return count
+
+    async def rescue(self, dead: Sequence[Lease] = (), *, ended: bool = True) -> list[Rescued]:
+        return rescue.answer(await self._write("rescue", *rescue.arguments(dead, ended)))
+
+    async def cancel(self, task_id: str, *, actor: str) -> Cancellation:
+        return await operate.cancel(self._write, task_id, actor)
+
+    async def retry(self, task_id: str, *, actor: str) -> None:
+        await operate.retry(self._write, task_id, actor)
+
+    async def prioritize(self, task_id: str, priority: int, *, actor: str) -> None:
+        await operate.prioritize(self._write, task_id, priority, actor)
+
+    async def explain(self, task_id: str) -> Explanation:
+        return read.explanation(task_id, await self._read("explain", task_id, read.FAR_BACK))
+
+    async def get(self, task_id: str) -> Task | None:
+        return next(read.whole_tasks(await self._read("get", task_id)), None)
+
+    async def find(self, query: TaskQuery) -> list[Task]:
+        return await read.find(self._read, query)
+
+    async def endings(self, task_ids: Sequence[str]) -> list[Ending]:
+        return read.endings(await self._read("endings", task_ids))
+
+    async def counts(self) -> Mapping[State, int]:
+        return dict(zip(State, await self._read("counts", list(State)), strict=True))
+
+    # --- lanes, keys, the yard ---
+
+    async def lanes(self) -> list[Lane]:
+        return figures.lanes(await self._read("lanes"))
+
+    async def set_lane(self, name: str, change: LaneChange, *, actor: str) -> Lane:
+        arguments = operate.lane_change(name, change, actor)
+        return figures.lane(await self._write("set_lane", *arguments))
+
+    async def keys(self, limit: int = 100) -> list[Key]:
+        return [figures.key(packed) for packed in await self._read("keys", limit)]
+
+    async def key_rules(self) -> list[KeyRule]:
+        rules = await self._read("key_rules")
+        return [KeyRule(p.decode(), int(n)) for p, n in zip(rules[::2], rules[1::2], strict=True)]
+
+    async def set_key_rule(self, pattern: str, limit: int | None, *, actor: str) -> None:
+        if limit is not None:
+            KeyRule(pattern, limit).check()
+        await self._write("set_key_rule", pattern, actor, limit)
+
+    async def pause_yard(self, paused: bool, *, actor: str) -> None:
+        await self._write("pause_yard", paused, actor)
+
+    # --- nodes ---
+
+    async def register(self, node: NewNode) -> Lease:
+        lease: Lease = await self._write("register", *figures.node_arguments(node))
+        return lease
+
+    def beat(self, lease: Lease, *, timeout: float) -> News:
+        if not self._opened:
+            raise StoreUnavailable(f"the store {self.address} is closed")
+        return figures.news(self._blocking.write("beat", lease, timeout=timeout))
+
+    async def news(self, lease: Lease) -> News:
+        return figures.news(await self._read("news", lease))
+
+    async def drain(self, lease: Lease) -> None:
+        await self._write("drain", lease)
+
+    async def retire(self, lease: Lease) -> None:
+        await self._write("retire", lease)
+
+    async def nodes(self) -> list[Node]:
+        return figures.nodes(await self._read("nodes"))
+
+    # --- upkeep ---
+
+    async def take_duty(self, name: str, holder: Lease, seconds: float) -> bool:
+        return bool(await self._write("take_duty", name, holder, micros(seconds)))
+
+    async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
+        return read.audit(await self._read("audit", limit, before))
