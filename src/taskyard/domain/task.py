@@ -138,6 +138,15 @@ class TaskError(msgspec.Struct, frozen=True):
     message: str
     stack: str = ""
 
+    def __post_init__(self) -> None:
+        # A file name no codec knows puts lone surrogates into messages, and no store takes those:
+        # the attempt could never be finished.
+        for name in ("type", "message", "stack"):
+            text: str = getattr(self, name)
+            if not text.isascii():
+                plain = text.encode("utf-8", "backslashreplace").decode()
+                msgspec.structs.force_setattr(self, name, plain)
+
 
 class FailedAttempt(msgspec.Struct, frozen=True):
     """One line of the log of attempts that did not end well."""
