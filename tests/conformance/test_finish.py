@@ -359,7 +359,7 @@ async def test_progress_is_kept_and_replaced(store: Store) -> None:
 @pytest.mark.spec("engine-6")
 async def test_errors_survive_whatever_they_contain(store: Store) -> None:
     task = await running(store, await node(store))
-    error = TaskError("Odd", 'it\'s a "quote"\n☃ 🚂 {braces} %s', "line 1\n\tline 2")
+    error = TaskError("Odd", 'it\'s "quoted"\n☃ 🚂 {braces} %s \x00', "lone \udcff surrogate")
     await finish(store, verdict(task, Failed(error, retry=False)))
 
     assert (await seen(store, task.id)).error == error

@@ -12,6 +12,7 @@ from taskyard.domain.task import (
     Claimed,
     Dedup,
     NewTask,
+    TaskError,
     new_task_id,
 )
 
@@ -126,6 +127,13 @@ def test_a_payload_is_measured_in_bytes() -> None:
 def test_the_limit_of_a_payload_can_be_set() -> None:
     with pytest.raises(PayloadTooLarge, match="the limit is 3"):
         new(payload="1234").check(max_payload=3)
+
+
+@pytest.mark.spec("engine-6")
+def test_an_error_can_always_be_written_down() -> None:
+    error = TaskError("Ö", "no file \udcff", "at \ud800 ☃")
+
+    assert (error.type, error.message, error.stack) == ("Ö", "no file \\udcff", "at \\ud800 ☃")
 
 
 @pytest.mark.spec("engine-33")
