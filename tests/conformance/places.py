@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 from taskyard.domain.clock import Instant
+from taskyard.domain.task import new_task_id
 from taskyard.store.port import Store
+from taskyard.store.redis.clock import RedisClock
+from taskyard.store.redis.store import RedisStore
 from taskyard.store.sqlite.clock import SqliteClock
 from taskyard.store.sqlite.store import SqliteStore
 from taskyard.store.url import open_store
+from tests.servers.redis import shared_url
 
 
 class StoreTime(Protocol):
@@ -59,6 +64,34 @@ class SqliteFile:
         self._clock.advance(seconds)
 
 
+class StillRedisClock(RedisClock):
+    """The same on a server."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._start = time.time_ns() // 1000
+
+    def word(self) -> str:
+        return f"={self._start + self._offset}"
+
+
+class RedisNamespace:
+    """A namespace of its own on one server."""
+
+    def __init__(self, _folder: Path) -> None:
+        self.url = f"{shared_url()}?namespace=test_{new_task_id()}"
+        self._clock = StillRedisClock()
+
+    def view(self) -> Store:
+        store = open_store(self.url)
+        assert isinstance(store, RedisStore)
+        store.clock = self._clock
+        return store
+
+    async def advance(self, seconds: float) -> None:
+        self._clock.advance(seconds)
+
+
 Maker = Callable[[Path], Place]
 
-MAKERS: dict[str, Maker] = {"sqlite": SqliteFile}
+MAKERS: dict[str, Maker] = {"sqlite": SqliteFile, "redis": RedisNamespace}
