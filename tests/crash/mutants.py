@@ -1,0 +1,342 @@
+"""Every fence of the SQLite store, taken out one at a time, and the tests that must notice."""
+
+from __future__ import annotations
+
+import msgspec
+
+CONFORMANCE = "tests/conformance/test_{}.py"
+REBOOT = "tests/crash/test_reboot.py"
+HERE = "tests/crash/test_fences.py"
+
+
+class Mutant(msgspec.Struct, frozen=True):
+    name: str
+    file: str  # below src/taskyard
+    text: str  # occurs once in the file
+    instead: str
+    tests: tuple[str, ...]
+    only: str = ""  # of these tests, those whose names fit: saves time
+
+
+def _sql(verb: str) -> str:
+    return f"store/sqlite/sql/{verb}.sql"
+
+
+def _tests(*names: str) -> tuple[str, ...]:
+    return tuple(CONFORMANCE.format(name) for name in names)
+
+
+FENCES = (
+    Mutant(
+        "finish without the attempt",
+        _sql("finish"),
+        "WHERE t.state = 'running' AND t.attempt = v.value ->> 1",
+        "WHERE t.state = 'running'",
+        _tests("fencing"),
+        "verdict",
+    ),
+    Mutant(
+        "finish without the state",
+        _sql("finish"),
+        "WHERE t.state = 'running' AND t.attempt = v.value ->> 1",
+        "WHERE t.attempt = v.value ->> 1",
+        _tests("fencing"),
+        "verdict",
+    ),
+    Mutant(
+        "report without the attempt",
+        _sql("finish"),
+        "SELECT no, ?3 FROM taskyard_tasks WHERE no = ?1 AND attempt = ?2 AND state = 'running'",
+        "SELECT no, ?3 FROM taskyard_tasks WHERE no = ?1 AND ?2 AND state = 'running'",
+        _tests("fencing"),
+        "progress",
+    ),
+    Mutant(
+        "report without the state",
+        _sql("finish"),
+        "SELECT no, ?3 FROM taskyard_tasks WHERE no = ?1 AND attempt = ?2 AND state = 'running'",
+        "SELECT no, ?3 FROM taskyard_tasks WHERE no = ?1 AND attempt = ?2",
+        _tests("fencing"),
+        "progress",
+    ),
+    Mutant(
+        "mark_started without the attempt",
+        _sql("finish"),
+        "AND (no, attempt) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1))",
+        "AND no IN (SELECT value ->> 0 FROM json_each(?1))",
+        _tests("claim_ahead"),
+        "stale",
+    ),
+    Mutant(
+        "mark_started without the state",
+        _sql("finish"),
+        "WHERE state = 'running' AND started_at IS NULL",
+        "WHERE started_at IS NULL",
+        (HERE,),
+    ),
+    Mutant(
+        "mark_started on one that has started",
+        _sql("finish"),
+        "WHERE state = 'running' AND started_at IS NULL",
+        "WHERE state = 'running'",
+        (HERE,),
+    ),
+    Mutant(
+        "enqueue by an attempt without the attempt",
+        _sql("enqueue"),
+        "WHERE no = ?1 AND attempt = ?2 AND state = 'running'",
+        "WHERE no = ?1 AND ?2 AND state = 'running'",
+        _tests("fencing"),
+        "enqueues",
+    ),
+    Mutant(
+        "enqueue by an attempt without the state",
+        _sql("enqueue"),
+        "WHERE no = ?1 AND attempt = ?2 AND state = 'running'",
+        "WHERE no = ?1 AND attempt = ?2",
+        _tests("fencing"),
+        "enqueues",
+    ),
+    Mutant(
+        "a claim does not count the attempt",
+        _sql("claim"),
+        "attempt = attempt + 1",
+        "attempt = 1",
+        _tests("life"),
+        "attempt",
+    ),
+)
+
+NODES = (
+    Mutant(
+        "claim after the lease",
+        _sql("claim"),
+        "n.boot = ?2 AND n.until > ?3",
+        "n.boot = ?2 AND ?3",
+        _tests("claim_nodes"),
+        "lease",
+    ),
+    Mutant(
+        "claim after a reboot",
+        _sql("claim"),
+        "n.boot = ?2 AND n.until > ?3",
+        "?2 <> '' AND n.until > ?3",
+        (REBOOT,),
+    ),
+    Mutant(
+        "claim by an older incarnation",
+        _sql("claim"),
+        "WHERE o.id = n.id AND o.lease > n.lease",
+        "WHERE FALSE",
+        _tests("claim_nodes"),
+        "incarnation",
+    ),
+    Mutant(
+        "claim beyond the slots",
+        _sql("claim"),
+        "WHERE state = 'running' AND lease = n.lease AND started_at IS NOT NULL",
+        "WHERE FALSE",
+        _tests("claim_nodes"),
+        "slots",
+    ),
+    Mutant(
+        "claim of kinds the node does not run",
+        _sql("claim"),
+        "ON s.lease = ?1 AND s.route = t.route",
+        "ON s.lease = ?1",
+        _tests("claim_nodes"),
+        "kinds",
+    ),
+    Mutant(
+        "the answer again, of any request",
+        _sql("claim"),
+        "AND lease = ?1 AND request = ?2",
+        "AND lease = ?1 AND ?2",
+        _tests("request_numbers"),
+        "number",
+    ),
+    Mutant(
+        "the answer again, of any lease",
+        _sql("claim"),
+        "AND lease = ?1 AND request = ?2",
+        "AND ?1 AND request = ?2",
+        (HERE,),
+    ),
+    Mutant(
+        "an answered request is forgotten",
+        _sql("claim"),
+        "UPDATE taskyard_nodes SET last_request = ?2 WHERE lease = ?1",
+        "UPDATE taskyard_nodes SET last_request = last_request WHERE lease = ?1 AND ?2",
+        _tests("request_numbers"),
+        "same",
+    ),
+    Mutant(
+        "renew every lease",
+        _sql("nodes"),
+        "seen_at = ?4 WHERE lease = ?1",
+        "seen_at = ?4 WHERE ?1 IN (SELECT lease FROM taskyard_nodes)",
+        (HERE,),
+    ),
+    Mutant(
+        "renew for no longer",
+        _sql("nodes"),
+        "SET until = ?2 + lease_us",
+        "SET until = max(until, ?2)",
+        _tests("leases"),
+        "renews",
+    ),
+    Mutant(
+        "rescue of live leases",
+        _sql("upkeep"),
+        "boot <> ?1 OR until <= ?2",
+        "boot <> ?1 OR ?2",
+        _tests("rescue"),
+        "live",
+    ),
+    Mutant(
+        "no rescue after a reboot",
+        _sql("upkeep"),
+        "boot <> ?1 OR until <= ?2",
+        "?1 = '' OR until <= ?2",
+        (REBOOT,),
+    ),
+    Mutant(
+        "rescue of what runs elsewhere",
+        _sql("upkeep"),
+        "FROM taskyard_tasks WHERE state = 'running' AND lease = ?1",
+        "FROM taskyard_tasks WHERE state = 'running' AND ?1",
+        _tests("rescue"),
+    ),
+    Mutant(
+        "a duty for everyone",
+        _sql("upkeep"),
+        "WHERE holder = excluded.holder OR boot <> excluded.boot OR until <= ?5",
+        "WHERE ?5",
+        _tests("duties"),
+        "one_does",
+    ),
+    Mutant(
+        "a duty for its first holder for ever",
+        _sql("upkeep"),
+        "WHERE holder = excluded.holder OR boot <> excluded.boot OR until <= ?5",
+        "WHERE holder = excluded.holder OR boot <> excluded.boot AND ?5",
+        _tests("duties"),
+        "passes_on",
+    ),
+    Mutant(
+        "a duty that does not pass on at a reboot",
+        _sql("upkeep"),
+        "OR boot <> excluded.boot OR until <= ?5",
+        "OR until <= ?5",
+        (REBOOT,),
+    ),
+)
+
+ROOM = (
+    Mutant(
+        "a lane without capacity",
+        _sql("claim"),
+        "WHERE r.state = 'running' AND r.lane = t.lane",
+        "WHERE FALSE",
+        _tests("claim_room"),
+        "capacity",
+    ),
+    Mutant(
+        "a paused lane goes on",
+        _sql("claim"),
+        "AND NOT l.paused",
+        "",
+        _tests("claim_room"),
+        "paused_lane",
+    ),
+    Mutant(
+        "keys are held by nobody",
+        _sql("keys"),
+        "SELECT h.key, count(*) AS holders",
+        "SELECT h.key, 0 AS holders",
+        _tests("claim_room"),
+        "key",
+    ),
+    Mutant(
+        "keys are not taken",
+        _sql("claim"),
+        "CROSS JOIN json_each(t.keys) AS k",
+        "CROSS JOIN json_each('[]') AS k",
+        _tests("claim_room"),
+        "key",
+    ),
+    Mutant(
+        "keys are not given back",
+        "store/sqlite/finish.py",
+        'tx.run(tx.sql("finish")["give_back"], to_json(held))',
+        "pass",
+        _tests("claim_room"),
+        "key_is_held",
+    ),
+    Mutant(
+        "waiters are not woken",
+        "store/sqlite/finish.py",
+        "keys.wake(tx, Counter(key for key, _ in held))",
+        "pass",
+        _tests("room"),
+        "free",
+    ),
+    Mutant(
+        "a dedup key keeps nobody out",
+        "store/sqlite/migrations/0001_kernel.sql",
+        "ON taskyard_tasks (dedup) WHERE dedup_held = 1",
+        "ON taskyard_tasks (dedup, no) WHERE dedup_held = 1",
+        _tests("dedup"),
+        "keeps_another",
+    ),
+    Mutant(
+        "a dedup key is kept for ever",
+        _sql("finish"),
+        "asked = NULL, dedup_held = iif(dedup_held IS NULL, NULL, 0)\n WHERE no IN",
+        "asked = NULL\n WHERE no IN",
+        _tests("dedup"),
+        "completed",
+    ),
+    Mutant(
+        "a dedup key comes back after its start",
+        _sql("finish"),
+        "iif(t.dedup_held = 1 AND v.ended_at IS NULL, 1,",
+        "iif(v.ended_at IS NULL, 1,",
+        _tests("dedup"),
+        "until_start",
+    ),
+    Mutant(
+        "claim after the deadline",
+        "store/sqlite/claim.py",
+        "c.deadline is not None and c.deadline <= self._tx.now",
+        "c.deadline is not None and c.deadline < 0",
+        _tests("claim_room"),
+        "deadline",
+    ),
+    Mutant(
+        "expire before the deadline",
+        _sql("upkeep"),
+        "AND state IN ('pending', 'queued') AND deadline <= ?1 LIMIT ?2)",
+        "AND state IN ('pending', 'queued') AND ?1 LIMIT ?2)",
+        _tests("due"),
+        "deadline or running",
+    ),
+    Mutant(
+        "promote before the time",
+        _sql("upkeep"),
+        "WHERE state = 'pending' AND run_at <= ?1 ORDER BY run_at LIMIT ?2)",
+        "WHERE state = 'pending' AND ?1 ORDER BY run_at LIMIT ?2)",
+        _tests("due"),
+        "promote or queued",
+    ),
+    Mutant(
+        "cancel is forgotten",
+        "store/sqlite/finish.py",
+        "final = heed(verdict, row.asked)",
+        "final = verdict",
+        _tests("finish"),
+        "asked_to_cancel",
+    ),
+)
+
+MUTANTS = (*FENCES, *NODES, *ROOM)

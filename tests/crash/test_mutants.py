@@ -1,0 +1,42 @@
+"""Removing any fence predicate from the store must make a test fail."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.crash.mutants import MUTANTS, Mutant
+from tests.crash.mutation import attempt
+
+AT_ONCE = 2
+
+
+def _survivors(mutants: Iterable[Mutant], folder: Path) -> list[str]:
+    """Each in a process of its own."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["pytest", "tests.crash.mutation"])
+    numbered = [(mutant, folder / str(number)) for number, mutant in enumerate(mutants)]
+    with ProcessPoolExecutor(AT_ONCE, context, max_tasks_per_child=1) as pool:
+        for _, place in numbered:
+            place.mkdir()
+        answers = pool.map(attempt, *zip(*numbered, strict=True))
+        return [answer for answer in answers if answer is not None]
+
+
+@pytest.mark.spec("engine-19", "engine-8", "engine-20")
+def test_every_mutant_is_noticed(tmp_path: Path) -> None:
+    assert _survivors(MUTANTS, tmp_path) == []
+
+
+def test_an_unchanged_store_is_not_taken_for_a_mutant(tmp_path: Path) -> None:
+    """Otherwise a mutant could be noticed for no reason of its own."""
+    example = MUTANTS[0]
+    same = Mutant("none", example.file, example.text, example.text, example.tests)
+
+    [answer] = _survivors([same], tmp_path)
+
+    assert "pytest answered 0" in answer
