@@ -55,7 +55,7 @@ def _options() -> argparse.Namespace:
 def _run(plan: Plan, folder: Path, console: Console) -> Outcome:
     columns = (
         TextColumn("kills"),
-        BarColumn(),
+        BarColumn(bar_width=20),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("{task.description}"),
@@ -64,8 +64,7 @@ def _run(plan: Plan, folder: Path, console: Console) -> Outcome:
         shown = bar.add_task("starting", total=plan.kills)
 
         def tell(progress: Progress) -> None:
-            text = f"{progress.tasks:,} tasks: {progress.text}"
-            bar.update(shown, completed=min(progress.kills, plan.kills), description=text)
+            bar.update(shown, completed=min(progress.kills, plan.kills), description=progress.text)
 
         return asyncio.run(Run(plan, folder, tell).run())
 

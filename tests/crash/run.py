@@ -54,7 +54,6 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 class Progress(msgspec.Struct, frozen=True):
     kills: int
-    tasks: int
     text: str
 
 
@@ -177,9 +176,8 @@ class Run:
             for node in await self._store.nodes()
             if node.process is not None
         ]
-        counts = await self._store.counts()
-        text = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
-        self._tell(Progress(self._kills, len(self._ids), text))
+        text = f"{len(self._ids):,} tasks, {await _open_tasks(self._store):,} not ended"
+        self._tell(Progress(self._kills, text))
 
     async def _drain(self, workers: list[Member]) -> None:
         """No more kills: everything must end by itself, then the workers in good order."""
