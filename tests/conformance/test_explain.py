@@ -247,3 +247,14 @@ async def test_a_task_that_does_not_wait_waits_for_nothing(store: Store) -> None
     explanation = await store.explain(task.id)
 
     assert explanation.text == "it is not waiting: it is completed"
+
+
+@pytest.mark.spec("engine-14")
+async def test_f_tasks_of_other_kinds_in_the_lane_come_before_it_too(store: Store) -> None:
+    await node(store, kinds=("work", "mail"))
+    await enqueued(store, "mail")
+    waiting = await enqueued(store)
+
+    [wait] = (await store.explain(waiting)).waits
+
+    assert (wait.condition, wait.figures) == (Condition.ORDER, {"before": 1})

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import errno
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 
@@ -145,3 +147,12 @@ def test_a_retry_after_that_makes_no_sense_is_not_heeded(value: str) -> None:
 def test_an_error_that_asks_for_nothing_asks_for_nothing() -> None:
     for error in (ByResponse(503), ByStatus(503), Retry(), ValueError()):
         assert retry_after(error) is None
+
+
+@pytest.mark.spec("lifecycle-8")
+def test_retry_after_may_be_a_date() -> None:
+    soon = format_datetime(datetime.now(UTC) + timedelta(seconds=120), usegmt=True)
+    past = "Wed, 21 Oct 2015 07:28:00 GMT"
+
+    assert retry_after(ByResponse(429, {"Retry-After": soon})) == pytest.approx(120, abs=60)
+    assert retry_after(ByResponse(429, {"Retry-After": past})) == 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from enum import StrEnum
 
 from taskyard.domain.clock import LONGEST
@@ -45,10 +47,19 @@ def retry_after(error: BaseException) -> float | None:
     if headers is None:
         headers = getattr(error, "headers", None)
     try:
-        wanted = float(headers["Retry-After"]) if headers is not None else None
+        wanted = _seconds(headers["Retry-After"]) if headers is not None else None
     except (KeyError, TypeError, ValueError):
         return None
     return wanted if wanted is not None and 0 <= wanted <= LONGEST else None
+
+
+def _seconds(header: str) -> float:
+    """HTTP allows a number of seconds or a date."""
+    try:
+        return float(header)
+    except ValueError:
+        until = parsedate_to_datetime(header)
+        return max(0.0, (until - datetime.now(UTC)).total_seconds())
 
 
 def by_type(advice: Advice, *types: type[BaseException]) -> Rule:

@@ -1,4 +1,7 @@
-"""Why a task does not run: the conditions of a claim, one by one."""
+"""Why a task does not run: the conditions of a claim, one by one.
+
+Stores gather the facts; what they mean is said here, once.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,13 @@ from enum import StrEnum
 
 import msgspec
 
+from taskyard.domain.clock import Instant, seconds
+from taskyard.domain.lane import Lane
+from taskyard.domain.node import NodeState
 from taskyard.domain.state import State
+from taskyard.domain.task import Task
+
+FAR_BACK = 10_000  # how many tasks before one are counted at most
 
 
 class Condition(StrEnum):
@@ -39,3 +48,118 @@ class Explanation(msgspec.Struct, frozen=True):
         if self.state is State.QUEUED:
             return "nothing keeps it: it is next"
         return f"it is not waiting: it is {self.state}"
+
+
+class FullKey(msgspec.Struct, frozen=True):
+    name: str
+    limit: int
+    holders: list[str]
+
+
+class ServingNode(msgspec.Struct, frozen=True):
+    """A live node that serves the task's route."""
+
+    state: NodeState
+    free: int
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a store knows about a task that may be waiting."""
+
+    now: Instant
+    task: Task
+    lane: Lane
+    yard_paused: bool
+    full_keys: list[FullKey]
+    nodes: list[ServingNode]
+    before: int  # ready tasks of its lane that come before it, at most FAR_BACK
+
+
+def explain(facts: Facts) -> Explanation:
+    """Every condition that keeps the task waiting; its place only if nothing else does."""
+    match facts.task.state:
+        case State.PENDING:
+            waits: list[Wait] = [_not_due(facts)]
+        case State.PAUSED:
+            waits = [Wait(Condition.STATE, "paused", "it is paused; resume it")]
+        case State.QUEUED:
+            waits = [*_deadline(facts), *_lane(facts), *_keys(facts), *_nodes(facts)]
+            waits = waits or _order(facts)
+        case _:
+            waits = []
+    return Explanation(facts.task.id, facts.task.state, tuple(waits))
+
+
+def _not_due(facts: Facts) -> Wait:
+    left = seconds(facts.task.run_at - facts.now)
+    after = " after a failed attempt" if facts.task.failures else ""
+    text = f"it is due in {left:.1f} s{after}" if left > 0 else "it is due and about to be queued"
+    return Wait(Condition.STATE, "not_due", text, {"run_at": facts.task.run_at})
+
+
+def _deadline(facts: Facts) -> list[Wait]:
+    deadline = facts.task.deadline
+    if deadline is None or deadline > facts.now:
+        return []
+    text = "its deadline has passed: it is about to fail"
+    return [Wait(Condition.STATE, "expired", text, {"deadline": deadline})]
+
+
+def _lane(facts: Facts) -> list[Wait]:
+    lane, waits = facts.lane, []
+    if facts.yard_paused:
+        waits.append(Wait(Condition.LANE, "yard_paused", "the yard is paused"))
+    if lane.paused:
+        why = f" ({lane.paused_reason})" if lane.paused_reason else ""
+        text = f"lane {lane.name} is paused{why}"
+        waits.append(Wait(Condition.LANE, "lane_paused", text, {"lane": lane.name}))
+    if lane.capacity is not None and lane.running >= lane.capacity:
+        text = f"lane {lane.name} is full: {lane.running} of {lane.capacity} running"
+        waits.append(
+            Wait(
+                Condition.LANE,
+                "lane_full",
+                text,
+                {"lane": lane.name, "running": lane.running, "capacity": lane.capacity},
+            )
+        )
+    return waits
+
+
+def _keys(facts: Facts) -> list[Wait]:
+    return [_full(key) for key in facts.full_keys]
+
+
+def _full(key: FullKey) -> Wait:
+    by = f"held by {', '.join(key.holders[:3])}" if key.holders else "open to nobody"
+    return Wait(
+        Condition.KEYS,
+        "key_full",
+        f"key {key.name} is full (limit {key.limit}): {by}",
+        {"key": key.name, "limit": key.limit, "holders": key.holders},
+    )
+
+
+def _nodes(facts: Facts) -> list[Wait]:
+    task, nodes = facts.task, facts.nodes
+    if not nodes:
+        needs = f" with {', '.join(task.requires)}" if task.requires else ""
+        text = f"no live worker serves kind {task.kind}{needs}"
+        return [Wait(Condition.NODE, "no_node", text, {"kind": task.kind})]
+    ready = [node for node in nodes if node.state is NodeState.READY]
+    if not ready:
+        text = f"no worker that serves kind {task.kind} is ready"
+        return [Wait(Condition.NODE, "no_ready_node", text, {"nodes": len(nodes)})]
+    if not any(node.free > 0 for node in ready):
+        text = f"all slots of the {len(nodes)} worker(s) that serve kind {task.kind} are taken"
+        return [Wait(Condition.NODE, "nodes_full", text, {"nodes": len(nodes)})]
+    return []
+
+
+def _order(facts: Facts) -> list[Wait]:
+    before = facts.before
+    if not before:
+        return []
+    many = f"{before}" if before < FAR_BACK else f"at least {FAR_BACK}"
+    text = f"{many} task(s) come before it in lane {facts.task.lane}"
+    return [Wait(Condition.ORDER, "not_first", text, {"before": before})]

@@ -31,6 +31,7 @@ from taskyard.store.port import (
 from taskyard.store.sqlite import claim as claiming
 from taskyard.store.sqlite import due, keys, nodes, operate, read, rescue
 from taskyard.store.sqlite import enqueue as enqueuing
+from taskyard.store.sqlite import explain as explaining
 from taskyard.store.sqlite import finish as finishing
 from taskyard.store.sqlite.clock import SqliteClock
 from taskyard.store.sqlite.connection import BUSY_SECONDS, MEMORY, connect
@@ -198,7 +199,7 @@ class SqliteStore:
         await self._write(lambda tx: operate.prioritize(tx, task_id, priority, actor))
 
     async def explain(self, task_id: str) -> Explanation:
-        return await self._read(lambda tx: read.explain(tx, task_id))
+        return await self._read(lambda tx: explaining.explain(tx, task_id))
 
     async def get(self, task_id: str) -> Task | None:
         return await self._read(lambda tx: read.get(tx, task_id))

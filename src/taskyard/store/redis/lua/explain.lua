@@ -10,13 +10,13 @@ if not no then return false end
 local function holders_of(key)
   local nos = all_of(K.held, key .. '\0')
   for at, member in ipairs(nos) do
-    nos[at] = member:sub(#key + 2)
+    nos[at] = number_at(member)
   end
   return ids_of(nos)
 end
 
 local full = {}
-for _, key in ipairs(task[KEY_NAMES]) do
+for _, key in ipairs(keys_of(task)) do
   if room_in(key) <= 0 then
     full[#full + 1] = cmsgpack.pack({ key, limit_of(key), holders_of(key) })
   end
@@ -30,15 +30,28 @@ for at = 1, #rows, 2 do
   local node = cmsgpack.unpack(call('HGET', K.nodes, rows[at]))
   if row[UNTIL] > now and not is_superseded(node[NODE_ID], lease)
     and routes_of(lease)[task[STREAM]:sub(9)] then
-    local free = node[SLOTS] - count_of(K.runs, format('%014x', lease))
+    local free = node[SLOTS] - count_of(K.runs, as_text(lease))
     servers[#servers + 1] = cmsgpack.pack({ row[NODE_STATE], free })
   end
 end
 
-local ahead = task[STREAM] .. task[ROTA] .. '\0'
-local before = range(K.ready, '[' .. ahead, '(' .. place(no, task), args[2])
+-- The ready tasks of its lane before its place, whatever their routes.
+local function count_before(most)
+  local lane, within = task[STREAM]:sub(1, 8), place(no, task):sub(17)
+  local found, from = 0, '[' .. lane
+  while found < most do
+    local head = first(K.ready, from, '(' .. lane .. '\255')
+    if not head then break end
+    local stream = head:sub(1, 16)
+    local start = '[' .. stream .. task[ROTA] .. '\0'
+    found = found + #range(K.ready, start, '(' .. stream .. within, most - found)
+    from = '(' .. stream .. '\255'
+  end
+  return found
+end
 
 return {
   whole(now), whole_tasks({ no }), lane_figures(task[STREAM]:sub(1, 8)),
-  call('HGET', K.meta, 'paused') == '1' and 1 or 0, full, servers, #before,
+  call('HGET', K.meta, 'paused') == '1' and 1 or 0, full, servers,
+  count_before(tonumber(args[2])),
 }

@@ -66,14 +66,17 @@ SELECT json_group_array(json_object(
                    WHERE state = 'pending' GROUP BY lane) AS d ON d.lane = l.no
 
 -- :lane  one lane's figures, for explain
-SELECT json_object('capacity', capacity, 'paused', json(iif(paused, 'true', 'false')), 'reason', paused_reason,
+SELECT json_object('name', name, 'capacity', capacity, 'paused', json(iif(paused, 'true', 'false')),
+                   'paused_reason', paused_reason,
                    'running', (SELECT count(*) FROM taskyard_tasks AS t
-                                WHERE t.state = 'running' AND t.lane = l.no),
-                   'yard_paused', (SELECT value FROM taskyard_meta WHERE name = 'paused'))
+                                WHERE t.state = 'running' AND t.lane = l.no))
   FROM taskyard_lanes AS l WHERE l.name = ?1
 
+-- :yard_paused
+SELECT value FROM taskyard_meta WHERE name = 'paused'
+
 -- :servers  the live nodes that serve a task's route, with their free slots
-SELECT json_group_array(json_array(n.id, n.state, n.slots - (
+SELECT json_group_array(json_array(n.state, n.slots - (
            SELECT count(*) FROM taskyard_tasks AS r WHERE r.state = 'running' AND r.lease = n.lease)))
   FROM taskyard_tasks AS t
        CROSS JOIN taskyard_node_routes AS s ON s.route = t.route
@@ -81,11 +84,13 @@ SELECT json_group_array(json_array(n.id, n.state, n.slots - (
  WHERE t.no = ?1 AND n.boot = ?2 AND n.until > ?3
    AND NOT EXISTS (SELECT 1 FROM taskyard_nodes AS o WHERE o.id = n.id AND o.lease > n.lease)
 
--- :before  how many ready tasks of its lane and route come before it, up to ?2
+-- :before  how many ready tasks of its lane come before it, up to ?2; a range of the index a route
 SELECT count(*) FROM (
-    SELECT 1 FROM taskyard_tasks AS t CROSS JOIN taskyard_tasks AS o INDEXED BY taskyard_ready
+    SELECT 1 FROM taskyard_tasks AS t
+           CROSS JOIN taskyard_routes AS r
+           CROSS JOIN taskyard_tasks AS o INDEXED BY taskyard_ready
      WHERE t.no = ?1 AND o.state = 'queued' AND o.parked_on IS NULL AND o.lane = t.lane
-       AND o.route = t.route AND o.rota = t.rota AND (o.priority, o.seq) < (t.priority, t.seq)
+       AND o.route = r.no AND o.rota = t.rota AND (o.priority, o.seq) < (t.priority, t.seq)
      LIMIT ?2)
 
 -- :holders  who holds a key
