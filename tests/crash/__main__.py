@@ -32,7 +32,7 @@ def main() -> int:
         return 2
     seed = secrets.randbelow(10**6) if options.seed is None else options.seed
     console.print(f"seed {seed} (repeat with ARGS='--seed {seed}')")
-    plan = Plan(kills=options.kills, seed=seed, minutes=options.minutes)
+    plan = Plan(kills=options.kills, seed=seed, frozen=options.frozen, minutes=options.minutes)
     folder = Path(tempfile.mkdtemp(prefix="taskyard-crash-"))
     outcome = _run(plan, folder, console)
     broken = _report(outcome, console)
@@ -48,6 +48,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--store", default="sqlite")
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int)
+    parser.add_argument(
+        "--frozen", type=float, default=0.05, help="share of workers stopped instead of killed"
+    )
     parser.add_argument("--minutes", type=float, help="go on at least so long")
     return parser.parse_args()
 
@@ -82,7 +85,8 @@ def _report(outcome: Outcome, console: Console) -> bool:
         for text in found.violations[:SHOWN]:
             console.print(f"[red]{found.letter}[/] {text}")
     console.print(
-        f"{outcome.kills:,} kills and {outcome.tasks:,} tasks in {outcome.seconds:.0f} s, "
+        f"{outcome.kills:,} kills, {outcome.freezes:,} freezes and {outcome.tasks:,} tasks "
+        f"in {outcome.seconds:.0f} s, "
         f"drained in {outcome.drained_in:.1f} s"
     )
     console.print("tasks:   " + _counted(outcome.states))

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ class Member:
         self.process = process
         self.pid = process.pid
         self.node = node
+        self.frozen = False
         self._recorder = recorder
 
     @property
@@ -58,14 +60,22 @@ class Member:
     def terminate(self) -> None:
         os.kill(self.pid, signal.SIGTERM)
 
-    def freeze(self) -> None:
+    def freeze(self) -> bool:
+        """Says whether it is frozen by this call; not if it was already, or has ended."""
+        if self.frozen or not self.alive:
+            return False
         os.kill(self.pid, signal.SIGSTOP)
-        wait_for(lambda: _state(self.pid) == "T", f"{self.node} to be frozen")
+        wait_for(lambda: _state(self.pid) in "TZ", f"{self.node} to be frozen")
         self._recorder.write(What.STOP, pid=self.pid)
+        self.frozen = True
+        return True
 
     def thaw(self) -> None:
-        self._recorder.write(What.CONT, pid=self.pid)
-        os.kill(self.pid, signal.SIGCONT)
+        if self.frozen:
+            self._recorder.write(What.CONT, pid=self.pid)
+            self.frozen = False
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGCONT)
 
 
 class Crew:
@@ -144,5 +154,9 @@ def wait_for(true: Callable[[], bool], what: str, seconds: float = PATIENCE) -> 
 
 
 def _state(pid: int) -> str:
-    stat = Path(f"/proc/{pid}/stat").read_text()
+    """T is stopped, Z has ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return "Z"
     return stat[stat.rindex(")") + 2]

@@ -39,12 +39,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     tasks_per_kill: int = 100
     keyed: float = 0.4  # of the tasks hold keys
     armed: float = 0.25  # of the workers kill themselves at a named point
+    frozen: float = 0.0  # of the blows stop a worker for a while instead of killing it
     minutes: float | None = None  # goes on at least so long
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[Finding]
     kills: int
+    freezes: int
     tasks: int
     seconds: float
     drained_in: float
@@ -67,6 +69,8 @@ class Run:
         self._store = open_store(self._crew.url)
         self._tell = tell
         self._kills = 0
+        self._freezes = 0
+        self._thawing: list[asyncio.Task[None]] = []
         self._exits: Counter[str] = Counter()
         self._seen: list[Seen] = []
         self._nodes: list[NodeSeen] = []
@@ -101,6 +105,7 @@ class Run:
         return Outcome(
             findings=check(evidence),
             kills=self._kills,
+            freezes=self._freezes,
             tasks=len(tasks),
             seconds=time.monotonic() - began,
             drained_in=drained_in,
@@ -125,14 +130,29 @@ class Run:
         while not self._enough(began):
             await asyncio.sleep(self._dice.expovariate(1 / plan.pause))
             self._replace_dead(workers)
-            number = self._dice.randrange(plan.workers)
-            workers[number].kill()
+            victim = workers[self._dice.randrange(plan.workers)]
+            if self._dice.random() < plan.frozen:
+                self._freeze(victim)
+            else:
+                victim.kill()
             self._replace_dead(workers)
+        await asyncio.gather(*self._thawing)
         for member in enqueuers:
             member.terminate()
         for member in enqueuers:
             await asyncio.to_thread(member.wait)
         return workers
+
+    def _freeze(self, victim: Member) -> None:
+        """For less than a lease or for more, as it comes."""
+        if victim.freeze():
+            self._freezes += 1
+            seconds = self._dice.uniform(0.0, 2 * LEASE)
+            self._thawing.append(asyncio.create_task(self._thaw(victim, seconds)))
+
+    async def _thaw(self, victim: Member, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        victim.thaw()
 
     def _enough(self, began: float) -> bool:
         plan = self._plan
