@@ -72,7 +72,7 @@ class SqliteStore:
             if path == MEMORY
             else self._database("reader", self._connect, "BEGIN DEFERRED")
         )
-        self._watch = FileWatch(path, self._connect, self._tell)
+        self._watch = FileWatch(path, self._connect, self._tell, lambda: self._writer.commits)
 
     def _database(
         self, name: str, make: Callable[[], apsw.Connection], begin: str

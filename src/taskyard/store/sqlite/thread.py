@@ -91,6 +91,7 @@ class DatabaseThread:
         self._stopped = False
         self._gate = threading.Lock()  # no call is put behind the last one, where nobody looks
         self._db: apsw.Connection | None = None
+        self.commits = 0  # that changed something; counted before others can see them
 
     def start(self) -> None:
         """Opens the connection on this thread of ours, so that errors reach the caller."""
@@ -172,6 +173,7 @@ class DatabaseThread:
         db = self._db
         try:
             db.execute(self._begin)
+            before = db.total_changes()
             tx = self._begin_tx(db)
             alone = len(group) == 1
             for call in group:
@@ -179,6 +181,7 @@ class DatabaseThread:
             if alone and group[0].failed:
                 self._rollback(db)
             elif db.in_transaction:
+                self.commits += db.total_changes() != before
                 reach(Point.BEFORE_COMMIT)
                 db.execute("COMMIT")
                 reach(Point.AFTER_COMMIT)

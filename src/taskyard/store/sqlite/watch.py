@@ -3,6 +3,10 @@
 The kernel tells of every write to the `-wal` file (inotify). The write comes a little before the
 commit can be seen, so after an event the file is looked at again for a few milliseconds. Where
 there is no inotify, the version of the database is asked for every 20 ms.
+
+Our own commits write to the file as well. Whoever made them knows already, so they are told a
+little later and together: told at once, each commit of a worker would make it look for tasks in
+vain.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ import os
 import select
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import apsw
@@ -21,19 +25,25 @@ _IN_MODIFY = 0x00000002
 _IN_CLOEXEC = 0o2000000
 _IN_NONBLOCK = 0o4000
 
-LOOK_AGAIN = (0.0, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
+LOOK_AGAIN = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
 POLL_SECONDS = 0.02
+OWN_SECONDS = 0.02
 
 
 class FileWatch:
     """Calls `changed` from its own thread after commits, its own process's included."""
 
     def __init__(
-        self, path: str, connect: Callable[[], apsw.Connection], changed: Callable[[], None]
+        self,
+        path: str,
+        connect: Callable[[], apsw.Connection],
+        changed: Callable[[], None],
+        own_commits: Callable[[], int],
     ) -> None:
         self._path = path
         self._connect = connect
         self._changed = changed
+        self._own_commits = own_commits  # counted before each commit
         self._thread: threading.Thread | None = None
         self._stop_read, self._stop_write = -1, -1
 
@@ -57,31 +67,44 @@ class FileWatch:
         db = self._connect()
         inotify = _watch_file(Path(f"{self._path}-wal"))
         try:
-            version = _version(db)
-            while not self._stopping(inotify):
-                if inotify is not None:
-                    _drain(inotify)
-                version = self._look(db, version, patient=inotify is not None)
+            self._follow(db, inotify)
         finally:
             if inotify is not None:
                 os.close(inotify)
             db.close()
 
-    def _stopping(self, inotify: int | None) -> bool:
-        """Sleep until something was written, or it is time to look or to stop."""
+    def _follow(self, db: apsw.Connection, inotify: int | None) -> None:
         watched = [self._stop_read] if inotify is None else [self._stop_read, inotify]
-        timeout = POLL_SECONDS if inotify is None else None
-        ready, _, _ = select.select(watched, [], [], timeout)
-        return self._stop_read in ready
-
-    def _look(self, db: apsw.Connection, version: int, *, patient: bool) -> int:
-        for pause in LOOK_AGAIN if patient else LOOK_AGAIN[:1]:
-            time.sleep(pause)
-            seen = _version(db)
+        version, own = _version(db), self._own_commits()
+        looks: Iterator[float] = iter(())
+        owed: float | None = None  # when our own commits are to be told
+        while True:
+            pause = POLL_SECONDS if inotify is None else next(looks, None)
+            ready, _, _ = select.select(watched, [], [], _sooner(pause, owed))
+            if self._stop_read in ready:
+                return
+            if inotify in ready and inotify is not None:
+                _drain(inotify)
+                looks = iter(LOOK_AGAIN)
+            seen, own_seen = _version(db), self._own_commits()
+            if seen != version and own_seen == own:
+                owed = time.monotonic()
+            elif seen != version:
+                # Another's commit may hide behind ours: it waits with them, not for ever.
+                owed = owed or time.monotonic() + OWN_SECONDS
             if seen != version:
+                version, own = seen, own_seen
+            if owed is not None and time.monotonic() >= owed:
+                owed = None
                 self._changed()
-                return seen
-        return version
+
+
+def _sooner(pause: float | None, moment: float | None) -> float | None:
+    """How long to sleep; None: until something is written."""
+    if moment is None:
+        return pause
+    left = max(0.0, moment - time.monotonic())
+    return left if pause is None else min(pause, left)
 
 
 def _version(db: apsw.Connection) -> int:
