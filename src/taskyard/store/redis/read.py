@@ -33,7 +33,7 @@ async def find(ask: Ask, query: TaskQuery) -> list[Task]:
         found += whole_tasks(tasks)
         if not go_on:
             return found
-        after = int(go_on)
+        after = int(go_on, 16)
 
 
 def endings(answer: Sequence[Any]) -> list[Ending]:

@@ -40,9 +40,8 @@ class Life(msgspec.Struct, array_like=True, frozen=True):
     losses: int
     stream: str
     rota: str
-    priority: int
-    seq: int
-    keys: tuple[str, ...]
+    rank: str  # the priority in two digits, then seq in hexadecimal ones
+    keys: Any
     parked_on: Any
     run_at: int
     deadline: Any
@@ -109,16 +108,16 @@ def _task(row: Sequence[Any]) -> Task:
     made, now = _definition(definition), _life(life)
     log = tuple(_failed_attempt(failure) for failure in _failures(failures)) if failures else ()
     return Task(
-        no=int(no),
+        no=int(no, 16),
         id=made.id,
         kind=made.kind,
         lane=made.lane,
-        priority=now.priority,
-        seq=now.seq,
+        priority=int(now.rank[:2]),
+        seq=int(now.rank[2:], 16),
         payload=made.payload,
         state=now.state,
         reason=now.reason,
-        keys=now.keys,
+        keys=tuple(now.keys or ()),
         group=made.group,
         dedup=made.dedup or None,
         requires=made.requires,

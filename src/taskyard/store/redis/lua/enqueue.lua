@@ -33,19 +33,19 @@ local function definition(task)
 end
 
 local function save(number, task, stream)
-  local no, run_at = whole(number), due_at(task)
+  local no, run_at = as_text(number), due_at(task)
   local due = run_at <= now
   local dedup = task.dedup
   set(K.ids, task.id, no)
   set(K.tasks, no, definition(task))
   if dedup then call('HSET', K.dedup, dedup.key, no) end
   for _, key in ipairs(task.keys) do
-    put(K.by_key, key .. '\0' .. format('%014x', number))
+    put(K.by_key, key .. '\0' .. no)
   end
   set_down(no, {
     due and 'queued' or 'pending', 'created', 0, 0, task.max_charged, 0,
-    stream, '', task.priority, number, task.keys, due and full_key(task),
-    run_at, task.deadline or false, false, false, false, false,
+    stream, '', rank_of(task.priority, number), #task.keys > 0 and task.keys,
+    due and full_key(task), run_at, task.deadline or false, false, false, false, false,
     false, false, dedup and dedup.key or false, dedup and dedup['until'] or false,
   })
 end
@@ -71,7 +71,7 @@ for at, task in ipairs(tasks) do
   clashes[at] = in_the_way(at, task)
   if clashes[at] == '' then
     save(number + at, task, stream)
-    saved[task.id], saved[whole(number + at)] = true, task.id
+    saved[task.id], saved[as_text(number + at)] = true, task.id
   end
 end
 

@@ -29,7 +29,7 @@ local function page(index, prefix, below, size)
   return call('ZREVRANGEBYLEX', index, '(' .. prefix .. below, '[' .. prefix, 'LIMIT', 0, size)
 end
 
-local newest = after and format('%014x', after) or '\255'
+local newest = after and as_text(after) or '\255'
 
 -- One list for each stream of a state, read as far as it is needed.
 local lists = {}
@@ -40,8 +40,8 @@ local function advance(list)
     list.members, list.at = page(list.index, list.stream, list.below, CHUNK_SIZE), 1
   end
   local member = list.members[list.at]
-  list.below = member and member:sub(17)
-  list.head = member and tonumber(list.below, 16)
+  list.head = member and number_at(member)
+  list.below = list.head
 end
 
 local function open_lists(index)
@@ -81,7 +81,7 @@ local function by_stream()
   while #nos < limit do
     local list = newest_list()
     if not list then break end
-    nos[#nos + 1] = whole(list.head)
+    nos[#nos + 1] = list.head
     advance(list)
   end
   return nos
@@ -94,16 +94,16 @@ local function by_key()
     if #members == 0 then return nos, '' end
     looks = looks + #members
     for _, member in ipairs(members) do
-      below = member:sub(#prefix + 1)
-      local no = whole(tonumber(below, 16))
+      local no = number_at(member)
       local task = load(no)
+      below = no
       if task and includes(states, task[STATE]) and wanted_stream(task[STREAM]) then
         nos[#nos + 1] = no
         if #nos == limit then return nos, '' end
       end
     end
   end
-  return nos, whole(tonumber(below, 16))
+  return nos, below
 end
 
 if key then

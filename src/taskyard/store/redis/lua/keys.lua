@@ -31,7 +31,7 @@ for at = 1, math.min(#names, args[1]) do
   local key = names[at]
   local nos = all_of(K.held, key .. '\0')
   for i, member in ipairs(nos) do
-    nos[i] = member:sub(#key + 2)
+    nos[i] = number_at(member)
   end
   answer[at] = cmsgpack.pack({ key, limit_of(key), waiting[key], ids_of(nos) })
 end

@@ -5,7 +5,7 @@
 for _, hold in ipairs(args[1]) do
   local task = accepted(hold)
   if task and not task[STARTED_AT] then
-    local no = whole(hold.no)
+    local no = as_text(hold.no)
     lift(no, task)
     task[STARTED_AT] = now
     set_down(no, task)

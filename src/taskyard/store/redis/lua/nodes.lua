@@ -9,6 +9,6 @@ for at = 1, #rows, 2 do
   answer[#answer + 1] = lease
   answer[#answer + 1] = call('HGET', K.nodes, lease)
   answer[#answer + 1] = rows[at + 1]
-  answer[#answer + 1] = count_of(K.runs, format('%014x', lease))
+  answer[#answer + 1] = count_of(K.runs, as_text(lease))
 end
 return answer

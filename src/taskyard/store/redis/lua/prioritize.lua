@@ -9,11 +9,11 @@ if not no then return { 0 } end
 
 if not includes(waiting, task[STATE]) then return { 1, task[STATE], 0 } end
 
-local before, passed = task[PRIORITY], {}
+local before, passed = tonumber(task[RANK]:sub(1, 2)), {}
 count_keys(passed, task)
 lift(no, task)
 -- One that is parked is looked at again: its place among the waiters has changed.
-task[PRIORITY], task[PARKED_ON] = priority, false
+task[RANK], task[PARKED_ON] = format('%02d', priority) .. task[RANK]:sub(3), false
 set_down(no, task)
 wake(passed)
 audit(actor, 'prioritize', 'task:' .. id, before .. ' to ' .. priority)

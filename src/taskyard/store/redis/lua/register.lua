@@ -9,7 +9,7 @@ local node = { id, args[2], args[3], args[4], lease_us, now, args[6] }
 
 call('HSET', K.nodes, whole(lease), cmsgpack.pack(node))
 write_lease(lease, { now + lease_us, now, 'ready', 0 })
-put(K.node_ids, id .. '\0' .. format('%014x', lease))
+put(K.node_ids, id .. '\0' .. as_text(lease))
 
 local served = {}
 local routes = call('HGETALL', K.routes)

@@ -4,5 +4,5 @@
 -- args: hold, progress
 
 if not accepted(args[1]) then return 0 end
-call('HSET', K.progress, whole(args[1].no), cmsgpack.pack(args[2]))
+call('HSET', K.progress, as_text(args[1].no), cmsgpack.pack(args[2]))
 return 1

@@ -16,7 +16,7 @@ local function take_back(lease)
   local ids = ids_of(nos)
   for at, no in ipairs(nos) do
     local task = load(no)
-    runs[at] = { tonumber(no), ids[at], task[ATTEMPT], task[CHARGED], task[MAX_CHARGED],
+    runs[at] = { as_number(no), ids[at], task[ATTEMPT], task[CHARGED], task[MAX_CHARGED],
       task[LOSSES], task[STARTED_AT] and true or false, task[ASKED] }
     local verdict = decide_lost(task, poison)
     verdict.id = ids[at]

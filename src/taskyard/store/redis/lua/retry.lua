@@ -20,7 +20,8 @@ end
 
 lift(no, task)
 task[STATE], task[REASON] = 'queued', 'operator'
-task[CHARGED], task[LOSSES], task[SEQ], task[RUN_AT] = 0, 0, numbers(1) + 1, now
+task[CHARGED], task[LOSSES], task[RUN_AT] = 0, 0, now
+task[RANK] = task[RANK]:sub(1, 2) .. as_text(numbers(1) + 1)
 task[STARTED_AT], task[ENDED_AT], task[NODE], task[DEADLINE] = false, false, false, false
 set_down(no, task)
 call('HDEL', K.results, no)

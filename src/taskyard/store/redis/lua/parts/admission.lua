@@ -25,14 +25,14 @@ local function copy(map)
 end
 
 local function full_key(task, keys)
-  for _, key in ipairs(task[KEY_NAMES]) do
+  for _, key in ipairs(keys_of(task)) do
     if keys[key] <= 0 then return key end
   end
 end
 
 -- A task whose last node died is never claimed ahead, so that a loss is counted.
 local function may_wait(task, lane_room)
-  return not lane_room and #task[KEY_NAMES] == 0 and task[REASON] ~= 'rescued'
+  return not lane_room and not task[KEY_NAMES] and task[REASON] ~= 'rescued'
 end
 
 -- Goes through the first `count` candidates in order and takes each one that still fits.
@@ -53,7 +53,7 @@ local function admit(candidates, count, room)
         slots = slots - 1
         taken.now[#taken.now + 1] = no
         if lanes[lane] then lanes[lane] = lanes[lane] - 1 end
-        for _, key in ipairs(task[KEY_NAMES]) do
+        for _, key in ipairs(keys_of(task)) do
           keys[key] = keys[key] - 1
         end
       elseif ahead <= 0 then
@@ -71,7 +71,7 @@ end
 -- not among the candidates yet, but come before whatever follows it. Answers where it stands.
 local function giving_way(parked, room)
   for _, one in ipairs(parked) do
-    for _, key in ipairs(load(one.no)[KEY_NAMES]) do
+    for _, key in ipairs(keys_of(load(one.no))) do
       if key ~= one.key and room.keys[key] > 0 and is_waited_for(key) then return one.at end
     end
   end

@@ -37,41 +37,35 @@ local function in_chunks(command, key, list)
   end
 end
 
--- Sorted sets: key -> member -> score, or false for one that is to go. The last word counts.
-local members = {}
+-- Changes of sorted sets: for each key the arguments of one command that is not sent yet.
+local waiting = {}
 
-local function change(key, member, score)
-  local changes = members[key]
-  if not changes then
-    changes = {}
-    members[key] = changes
-  end
-  changes[member] = score
+local function settle(key)
+  local list = waiting[key]
+  if not list then return end
+  waiting[key] = nil
+  in_chunks(list.command, key, list)
+end
+
+local function arguments(key, command)
+  local list = waiting[key]
+  if list and list.command == command then return list end
+  settle(key)
+  list = { command = command, n = 0 }
+  waiting[key] = list
+  return list
 end
 
 local function put(key, member, score)
-  change(key, member, score or '0')
+  local list = arguments(key, 'ZADD')
+  local n = list.n
+  list[n + 1], list[n + 2], list.n = score or '0', member, n + 2
 end
 
 local function drop(key, member)
-  change(key, member, false)
-end
-
-local function settle(key)
-  local changes = members[key]
-  if not changes then return end
-  members[key] = nil
-  local come, gone = {}, {}
-  for member, score in pairs(changes) do
-    if score then
-      come[#come + 1] = score
-      come[#come + 1] = member
-    else
-      gone[#gone + 1] = member
-    end
-  end
-  in_chunks('ZADD', key, come)
-  in_chunks('ZREM', key, gone)
+  local list = arguments(key, 'ZREM')
+  local n = list.n + 1
+  list[n], list.n = member, n
 end
 
 -- The members from one bound to another, in byte order, seeing what was put and dropped.
@@ -127,9 +121,10 @@ local function hint()
 end
 
 local function write_all()
-  for key in pairs(members) do
-    settle(key)
+  for key, list in pairs(waiting) do
+    in_chunks(list.command, key, list)
   end
+  waiting = {}
   for key, list in pairs(fields) do
     in_chunks('HSET', key, list)
   end

@@ -7,9 +7,7 @@ local MAX_ROUNDS, MAX_SET, GROWTH = 8, 500, 2
 
 -- Whether one task comes before another in the order of their lane.
 local function comes_before(a, b)
-  local one, other = load(a), load(b)
-  if one[PRIORITY] ~= other[PRIORITY] then return one[PRIORITY] < other[PRIORITY] end
-  return one[SEQ] < other[SEQ]
+  return load(a)[RANK] < load(b)[RANK]
 end
 
 local function queue_of(lane, queues, of_lane)
@@ -82,7 +80,7 @@ end
 local function rooms_of_keys(found)
   local rooms = {}
   for _, no in ipairs(found) do
-    for _, key in ipairs(load(no)[KEY_NAMES]) do
+    for _, key in ipairs(keys_of(load(no))) do
       if not rooms[key] then rooms[key] = room_in(key) end
     end
   end
@@ -93,11 +91,11 @@ local function take(no, search, started_at)
   local task = load(no)
   lift(no, task)
   task[STATE], task[REASON], task[ATTEMPT] = 'running', 'claimed', task[ATTEMPT] + 1
-  task[LEASE], task[REQUEST], task[NODE] = search.lease, search.number, search.node
+  task[LEASE], task[REQUEST], task[NODE] = search.lease_text, search.number, search.node
   task[STARTED_AT] = started_at
   if task[DEDUP_KEPT] == 'start' then free_dedup(task) end
   set_down(no, task)
-  for _, key in ipairs(task[KEY_NAMES]) do
+  for _, key in ipairs(keys_of(task)) do
     put(K.held, key .. '\0' .. no)
   end
 end
@@ -157,7 +155,7 @@ local function describe(nos)
   local rows = {}
   for at, no in ipairs(nos) do
     local task = load(no)
-    rows[at] = { tonumber(no), task[ATTEMPT], task[CHARGED], #task[KEY_NAMES] > 0 }
+    rows[at] = { as_number(no), task[ATTEMPT], task[CHARGED], task[KEY_NAMES] and true or false }
   end
   return { cmsgpack.pack(rows), get_many(K.tasks, nos) }
 end
@@ -190,7 +188,7 @@ end
 
 local function search_for(request, node, free)
   local search = {
-    lease = request.lease, number = request.number, node = node,
+    lease_text = as_text(request.lease), number = request.number, node = node,
     slots = math.max(0, math.min(request.room, free)), ahead = request.ahead,
     served = routes_of(request.lease), reach = 1, now = {}, later = {},
   }
@@ -212,7 +210,7 @@ local function claim(request)
   local node = cmsgpack.unpack(call('HGET', K.nodes, whole(lease)))
   local refused = refusal(node[NODE_ID], lease, row)
   if refused then return { refused } end
-  local busy = count_of(K.runs, format('%014x', lease) .. 's')
+  local busy = count_of(K.runs, as_text(lease) .. 's')
   local search, more = search_for(request, node[NODE_ID], node[SLOTS] - busy)
   if #search.now + #search.later > 0 then
     row[LAST_REQUEST] = request.number

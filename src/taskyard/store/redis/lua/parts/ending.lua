@@ -23,7 +23,9 @@ local function heed(verdict, asked)
 end
 
 local function come_back(task, verdict)
-  if not verdict.keeps_place then task[SEQ] = numbers(1) + 1 end
+  if not verdict.keeps_place then 
+    task[RANK] = task[RANK]:sub(1, 2) .. as_text(numbers(1) + 1)
+  end
   if verdict.delay then
     task[RUN_AT] = now + math.floor(verdict.delay * 1000000 + 0.5)
     if verdict.delay <= 0 and task[STATE] == 'pending' then
@@ -34,6 +36,7 @@ local function come_back(task, verdict)
 end
 
 local function give_back(no, task, freed)
+  if not task[KEY_NAMES] then return end
   for _, key in ipairs(task[KEY_NAMES]) do
     drop(K.held, key .. '\0' .. no)
   end
@@ -68,7 +71,7 @@ end
 local function finish(verdicts)
   local answers, freed, nos = {}, {}, {}
   for at, verdict in ipairs(verdicts) do
-    nos[at] = whole(verdict.no)
+    nos[at] = as_text(verdict.no)
   end
   load_many(nos)
   for at, verdict in ipairs(verdicts) do

@@ -61,7 +61,7 @@ local function wake_waiters(key, count)
   local woken = {}
   each_waiting_stream(key, function(stream)
     for _, member in ipairs(range(K.parked, '[' .. stream, '(' .. stream .. '\255', count)) do
-      woken[#woken + 1] = number_at(member:sub(#key + 2))
+      woken[#woken + 1] = number_at(member)
     end
   end)
   load_many(woken)
@@ -81,6 +81,7 @@ local function wake(counts)
 end
 
 local function count_keys(counts, task, but)
+  if not task[KEY_NAMES] then return end
   for _, key in ipairs(task[KEY_NAMES]) do
     if key ~= but then counts[key] = (counts[key] or 0) + 1 end
   end

@@ -10,9 +10,9 @@ local UNTIL, SEEN_AT, NODE_STATE, LAST_REQUEST = 1, 2, 3, 4
 
 -- Numbers of what runs under a lease.
 local function runs_under(lease)
-  local nos = all_of(K.runs, format('%014x', lease))
+  local nos = all_of(K.runs, as_text(lease))
   for at, member in ipairs(nos) do
-    nos[at] = member:sub(16)
+    nos[at] = number_at(member)
   end
   load_many(nos)
   return nos
@@ -28,12 +28,12 @@ local function write_lease(lease, row)
 end
 
 local function is_superseded(id, lease)
-  return first(K.node_ids, '(' .. id .. '\0' .. format('%014x', lease), '(' .. id .. '\1') ~= nil
+  return first(K.node_ids, '(' .. id .. '\0' .. as_text(lease), '(' .. id .. '\1') ~= nil
 end
 
 local function forget_node(lease, id)
   local field = whole(lease)
-  drop(K.node_ids, id .. '\0' .. format('%014x', lease))
+  drop(K.node_ids, id .. '\0' .. as_text(lease))
   call('HDEL', K.nodes, field)
   call('HDEL', K.leases, field)
   call('HDEL', K.node_routes, field)
@@ -48,7 +48,7 @@ local function news_of(lease)
   local holds = {}
   for at, no in ipairs(runs_under(lease)) do
     local task = load(no)
-    holds[at] = { tonumber(no), task[ATTEMPT], task[ASKED] }
+    holds[at] = { as_number(no), task[ATTEMPT], task[ASKED] }
   end
   return cmsgpack.pack(holds)
 end

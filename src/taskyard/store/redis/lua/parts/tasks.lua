@@ -1,9 +1,9 @@
 -- tasks: what a verb knows and changes of tasks, and the indexes every task is in.
 -- uses: base
 -- KEYS meta       HASH  counters: seq, lease, lane, route, audit; schema; paused
--- KEYS tasks      HASH  no -> packed definition, never changed: see DEFINITION
+-- KEYS tasks      HASH  no -> packed definition, never changed: see enqueue.lua
 -- KEYS lives      HASH  no -> packed state, rewritten by every transition: the fields below
--- KEYS ready      ZSET  lane route rota \0 priority seq no; may be claimed, in byte order
+-- KEYS ready      ZSET  lane route rota \0 rank no; may be claimed, in byte order
 -- KEYS parked     ZSET  key \0 and the same; waits for that full key
 -- KEYS due        ZSET  no by run_at; pending
 -- KEYS deadlines  ZSET  no by deadline; pending and queued
@@ -17,11 +17,23 @@
 -- KEYS cancelled  ZSET  the same
 -- KEYS paused     ZSET  the same
 
--- Lane and route are eight hexadecimal digits each; together they are the task's stream.
+-- Numbers of tasks and leases, and seq, are texts of fourteen hexadecimal digits, so that byte
+-- order is their order. Lane and route have eight each; together they are the task's stream.
+-- The rank is the priority in two decimal digits, then seq.
 local STATE, REASON, ATTEMPT, CHARGED, MAX_CHARGED, LOSSES = 1, 2, 3, 4, 5, 6
-local STREAM, ROTA, PRIORITY, SEQ, KEY_NAMES, PARKED_ON = 7, 8, 9, 10, 11, 12
-local RUN_AT, DEADLINE, STARTED_AT, ENDED_AT, NODE, ASKED = 13, 14, 15, 16, 17, 18
-local LEASE, REQUEST, DEDUP, DEDUP_KEPT = 19, 20, 21, 22
+local STREAM, ROTA, RANK, KEY_NAMES, PARKED_ON, RUN_AT, DEADLINE = 7, 8, 9, 10, 11, 12, 13
+local STARTED_AT, ENDED_AT, NODE, ASKED, LEASE, REQUEST = 14, 15, 16, 17, 18, 19
+local DEDUP, DEDUP_KEPT = 20, 21
+
+local NO_KEYS = {}
+
+local function as_text(number)
+  return format('%014x', number)
+end
+
+local function as_number(text)
+  return tonumber(text, 16)
+end
 
 -- Where in a definition these are; the rest is for Python.
 local DEFINED_UNTIL = 7
@@ -39,30 +51,36 @@ local function load_many(nos)
   end
 end
 
--- The task with this number (as text), or false.
+-- The task with this number, or false.
 local function load(no)
   if loaded[no] == nil then load_many({ no }) end
   return loaded[no]
 end
 
 local function place(no, task)
-  return task[STREAM] .. task[ROTA] .. '\0'
-    .. format('%02d%014x', task[PRIORITY], task[SEQ]) .. no
+  return task[STREAM] .. task[ROTA] .. '\0' .. task[RANK] .. no
 end
 
--- The number at the end of a place, behind the rota's \0.
+-- The number stands at the end of a place.
 local function number_at(member)
-  local _, zero = member:find('%z', 17)
-  return member:sub(zero + 17)
+  return member:sub(-14)
 end
 
 local function run_of(no, task)
-  return format('%014x', task[LEASE]) .. (task[STARTED_AT] and 's' or 'a') .. no
+  return task[LEASE] .. (task[STARTED_AT] and 's' or 'a') .. no
+end
+
+local function keys_of(task)
+  return task[KEY_NAMES] or NO_KEYS
+end
+
+local function rank_of(priority, seq)
+  return format('%02d%014x', priority, seq)
 end
 
 local function each_index(no, task, write)
   local state = task[STATE]
-  write(K[state], task[STREAM] .. format('%014x', no))
+  write(K[state], task[STREAM] .. no)
   if state == 'running' then
     write(K.runs, run_of(no, task))
     return
@@ -112,7 +130,7 @@ local function free_dedup(task)
 end
 
 local function accepted(hold)
-  local task = load(whole(hold.no))
+  local task = load(as_text(hold.no))
   return task and task[STATE] == 'running' and task[ATTEMPT] == hold.attempt and task
 end
 
