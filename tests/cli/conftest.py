@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import Program
+
+
+@pytest.fixture
+def taskyard(tmp_path: Path) -> Program:
+    """The program, beside a copy of the application."""
+    return _beside_app(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Program:
+    """The same for all tests of a file that only look, with one task called first."""
+    program = _beside_app(tmp_path_factory.mktemp("lasting"))
+    program.enqueue("greet", "name=x", "--id", "first")
+    return program
+
+
+def _beside_app(folder: Path) -> Program:
+    shutil.copy(Path(__file__).with_name("yardapp.py"), folder / "app.py")
+    return Program(folder)
