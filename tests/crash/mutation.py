@@ -38,12 +38,24 @@ def attempt(mutant: Mutant, folder: Path) -> str | None:
     shown = io.StringIO()
     with redirect_stdout(shown):
         code = pytest.main(
-            [*_QUIETLY, f"--rootdir={ROOT}", f"--basetemp={folder / 'tests'}", "-k", mutant.only]
+            [
+                *_QUIETLY,
+                f"--rootdir={ROOT}",
+                f"--basetemp={folder / 'tests'}",
+                "-k",
+                _chosen(mutant),
+            ]
             + [str(ROOT / test) for test in mutant.tests]
         )
     if code == pytest.ExitCode.TESTS_FAILED:
         return None
     return f"{mutant.name}: pytest answered {code}: {shown.getvalue()[-300:]}"
+
+
+def _chosen(mutant: Mutant) -> str:
+    """The mutant is of the SQLite store; the other stores know nothing of it."""
+    here = "not redis and not postgres"
+    return f"({mutant.only}) and {here}" if mutant.only else here
 
 
 def _serve(file: str, changed: str, folder: Path) -> None:
