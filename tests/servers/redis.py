@@ -35,6 +35,11 @@ class RedisServer:
     def url(self) -> str:
         return f"redis://127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         """Again with the same data, if it ran before."""
         if self._process is not None:
@@ -74,7 +79,7 @@ class RedisServer:
             socket.create_connection(("127.0.0.1", self.port), timeout=1) as link,
         ):
             link.sendall(b"PING\r\n")
-            return not link.recv(100).startswith(b"-LOADING")
+            return bool(answer := link.recv(100)) and not answer.startswith(b"-LOADING")
         return False
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from redis import exceptions as redis_errors
 
 from taskyard.domain.errors import (
+    ConfigurationError,
     StoreBusy,
     StoreError,
     StoreFull,
@@ -72,3 +73,10 @@ def _full(server: object) -> StoreFull:
 
 def _replica(server: object) -> StoreReadOnly:
     return StoreReadOnly(f"{server} is a read-only replica; name the primary in the URL")
+
+
+def refuse_wrong_password(error: BaseException) -> None:
+    """At the beginning it is the URL that is wrong; later the server may come to its senses."""
+    cause = error.__cause__
+    if isinstance(cause, redis_errors.AuthenticationError | redis_errors.AuthorizationError):
+        raise ConfigurationError(str(error)) from cause

@@ -1,4 +1,8 @@
-"""Hears that something may have changed: one subscription for all who listen in this process."""
+"""Hears that something may have changed: one subscription for all who listen in this process.
+
+Whoever made a change knows already, so our own are told a little later and together: told at
+once, each step of a worker would make it look for tasks in vain.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,16 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
+from typing import Any
 
 from taskyard.store.port import Hint
 from taskyard.store.redis.address import Address
 from taskyard.store.redis.errors import FAILURES
-from taskyard.store.redis.link import connect
+from taskyard.store.redis.link import Wording, connect
 
 LISTEN_SECONDS = 5.0
 PING_SECONDS = 15
+OWN_SECONDS = 0.02
 MAX_BACKOFF = 5.0
 
 log = logging.getLogger("taskyard.store.redis")
@@ -22,11 +28,13 @@ log = logging.getLogger("taskyard.store.redis")
 class Subscription:
     """Connects again by itself; what is missed meanwhile is found by polling."""
 
-    def __init__(self, address: Address, channel: str) -> None:
+    def __init__(self, address: Address, wording: Wording) -> None:
         self._address = address
-        self._channel = channel
+        self._channel = wording.channel
+        self._sender = wording.sender.encode()
         self._listeners: dict[object, Callable[[Hint], None]] = {}
         self._task: asyncio.Task[None] | None = None
+        self._owed: asyncio.TimerHandle | None = None
 
     def add(self, wake: Callable[[Hint], None]) -> Callable[[], None]:
         token = object()
@@ -38,6 +46,7 @@ class Subscription:
     async def stop(self) -> None:
         task, self._task = self._task, None
         if task is not None and task.get_loop() is asyncio.get_running_loop():
+            self._listeners.clear()
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
@@ -51,8 +60,7 @@ class Subscription:
                     backoff = 0.1
                     self._tell()  # something may have happened while nobody listened
                     while True:
-                        if await channel.get_message(timeout=LISTEN_SECONDS) is not None:
-                            self._tell()
+                        self._hear(await channel.get_message(timeout=LISTEN_SECONDS))
             except FAILURES as error:
                 log.info("hints are not heard, polling goes on: %s", type(error).__name__)
             finally:
@@ -61,6 +69,18 @@ class Subscription:
             await asyncio.sleep(backoff)
             backoff = min(backoff * 2, MAX_BACKOFF)
 
+    def _hear(self, message: Any) -> None:
+        if message is None:
+            return
+        if message["data"] != self._sender:
+            self._tell()
+        elif self._owed is None:
+            loop = asyncio.get_running_loop()
+            self._owed = loop.call_later(OWN_SECONDS, self._tell)
+
     def _tell(self) -> None:
+        if self._owed is not None:
+            self._owed.cancel()
+            self._owed = None
         for wake in list(self._listeners.values()):
             wake(Hint.CHANGED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from typing import Any
 
 import msgspec
@@ -30,6 +31,7 @@ class Wording:
     def __init__(self, namespace: str) -> None:
         self.prefix = key_prefix(namespace)
         self.channel = f"{self.prefix}hints"
+        self.sender = secrets.token_hex(8)  # tells our own hints from those of others
         self.clock = RedisClock()
 
     def key(self, name: str) -> str:
@@ -39,7 +41,8 @@ class Wording:
         """The words behind EVALSHA; behind EVAL the first one is the script's text."""
         script = load(verb)
         keys = [self.prefix + key for key in script.keys]
-        return [script.sha, len(keys), *keys, self.clock.word(), self.channel, _pack(args)]
+        about = self.clock.word(), self.channel, self.sender
+        return [script.sha, len(keys), *keys, *about, _pack(args)]
 
 
 class Link:
@@ -120,5 +123,4 @@ def client_options(address: Address) -> dict[str, Any]:
         "socket_connect_timeout": CONNECT_SECONDS,
         "socket_keepalive": True,
         "protocol": 2,
-        "client_name": "taskyard",
     }

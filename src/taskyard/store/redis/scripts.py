@@ -35,9 +35,13 @@ def key_prefix(namespace: str) -> str:
 
 @cache
 def load(verb: str) -> Script:
-    main = read(f"{verb}.lua")
+    return compose(read(f"{verb}.lua"))
+
+
+def compose(main: str) -> Script:
+    """This text behind the parts it uses."""
     sources = [*(read(f"parts/{part}.lua") for part in _parts(main)), main]
-    keys = tuple(sorted({key for source in sources for key, _ in declared(source)}))
+    keys = tuple(sorted({key for source in sources for key, _ in _declared(source)}))
     text = _prelude(keys) + "".join(_COMMENT.sub("", source) for source in sources)
     return Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest(), keys)
 
@@ -52,12 +56,17 @@ def verbs() -> list[str]:
 def all_keys() -> dict[str, str]:
     """Every key of a yard, with its type."""
     sources = [read(f"{verb}.lua") for verb in verbs()]
-    parts = {part for source in sources for part in _parts(source)}
-    sources += [read(f"parts/{part}.lua") for part in parts]
-    return dict(sorted({pair for source in sources for pair in declared(source)}))
+    used = {part for verb in verbs() for part in parts(verb)}
+    sources += [read(f"parts/{part}.lua") for part in used]
+    return dict(sorted({pair for source in sources for pair in _declared(source)}))
 
 
-def declared(source: str) -> list[tuple[str, str]]:
+def parts(verb: str) -> list[str]:
+    """The parts a verb uses, each behind those it uses itself."""
+    return _parts(read(f"{verb}.lua"))
+
+
+def _declared(source: str) -> list[tuple[str, str]]:
     """(name, type) of the keys a file says it touches."""
     return [(name, kind) for name, kind in _KEY.findall(source)]
 
@@ -67,7 +76,6 @@ def read(name: str) -> str:
 
 
 def _parts(source: str) -> list[str]:
-    """The parts a file uses, each behind those it uses itself."""
     found: list[str] = []
     for line in _USES.findall(source):
         for part in line.split(", "):

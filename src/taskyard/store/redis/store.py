@@ -31,6 +31,7 @@ from taskyard.store.redis.address import Address
 from taskyard.store.redis.blocking import BlockingLink
 from taskyard.store.redis.clock import RedisClock
 from taskyard.store.redis.doctor import diagnose
+from taskyard.store.redis.errors import refuse_wrong_password
 from taskyard.store.redis.hints import Subscription
 from taskyard.store.redis.link import Link, Wording
 from taskyard.store.redis.server import look, refuse_unfit
@@ -48,7 +49,7 @@ class RedisStore:
         self._wording = Wording(address.namespace)
         self._link = Link(address, self._wording)
         self._blocking = BlockingLink(address, self._wording)
-        self._hints = Subscription(address, self._wording.channel)
+        self._hints = Subscription(address, self._wording)
         self._opened = False
         self._opening = asyncio.Lock()
 
@@ -75,8 +76,9 @@ class RedisStore:
                 return
             try:
                 await self._open()
-            except BaseException:
+            except BaseException as error:
                 await self._link.close()
+                refuse_wrong_password(error)
                 raise
             self._opened = True
 

@@ -4,7 +4,7 @@
 -- Answers the lease.
 
 local id, lease_us = args[1], args[5]
-local lease = call('HINCRBY', K.meta, 'lease', 1)
+local lease = numbers(1, 'lease') + 1
 local node = { id, args[2], args[3], args[4], lease_us, now, args[6] }
 
 call('HSET', K.nodes, whole(lease), cmsgpack.pack(node))

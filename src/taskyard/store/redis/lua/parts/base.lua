@@ -1,12 +1,13 @@
 -- base: the arguments, the clock, and writes that are gathered and sent together.
 -- ARGV[1]  microseconds to add to the server's clock; or = and the time itself. For tests.
 -- ARGV[2]  the channel of hints
--- ARGV[3]  the verb's own arguments, packed as a list
+-- ARGV[3]  who asks: goes with the hint, so that nobody is startled by his own
+-- ARGV[4]  the verb's own arguments, packed as a list
 -- A value that is not there is `false` in what we store: a list with nil in it would be packed as
 -- a map. K is made from the KEYS lines of all parts: K.ready is the full name of the key `ready`.
 
 local call, format = redis.call, string.format
-local args = cmsgpack.unpack(ARGV[3])
+local args = cmsgpack.unpack(ARGV[4])
 
 local function read_clock(moved)
   if moved:sub(1, 1) == '=' then return tonumber(moved:sub(2)) end
@@ -130,6 +131,6 @@ local function write_all()
   end
   fields = {}
   if news then
-    call('PUBLISH', ARGV[2], '1')
+    call('PUBLISH', ARGV[2], ARGV[3])
   end
 end

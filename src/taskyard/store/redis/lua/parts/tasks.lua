@@ -118,8 +118,14 @@ local function touch(no)
   changed[no] = true
 end
 
-local function numbers(count)
-  return call('HINCRBY', K.meta, 'seq', count) - count
+-- Takes `count` numbers; answers the one before the first. They are never behind the clock, so
+-- that a server that came back without its last writes does not give the same number twice: an
+-- old worker's verdict would end another task.
+local function numbers(count, counter)
+  counter = counter or 'seq'
+  local last = math.max(tonumber(call('HGET', K.meta, counter) or 0), now)
+  call('HSET', K.meta, counter, whole(last + count))
+  return last
 end
 
 local function free_dedup(task)

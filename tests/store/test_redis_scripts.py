@@ -1,0 +1,76 @@
+"""The Lua files say what they touch, and name nothing the domain does not know."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from redis import Redis
+
+from taskyard.domain.node import NodeState
+from taskyard.domain.state import Reason, State
+from taskyard.store.redis.scripts import all_keys, key_prefix, load, parts, read, verbs
+from tests.servers.redis import shared_url
+
+FILES = [f"{verb}.lua" for verb in verbs()] + [
+    f"parts/{part}.lua" for part in sorted({part for verb in verbs() for part in parts(verb)})
+]
+
+USED = re.compile(r"\bK\.(\w+)")
+NAMED = re.compile(r"(?:STATE\]|REASON\]|\.state|\.reason)(?:, [\w.\[\]]+)* [=~]=? ('[\w' ,]+')")
+
+
+def code(file: str) -> str:
+    return re.sub(r"--.*", "", read(file))
+
+
+@pytest.mark.spec("engine-30")
+@pytest.mark.parametrize("file", FILES)
+def test_every_file_begins_with_what_it_does(file: str) -> None:
+    name = file.removeprefix("parts/").removesuffix(".lua" if "/" in file else "")
+
+    assert read(file).startswith(f"-- {name}: ")
+
+
+@pytest.mark.spec("engine-30")
+@pytest.mark.parametrize("verb", verbs())
+def test_every_key_a_script_touches_is_declared(verb: str) -> None:
+    files = [f"{verb}.lua", *(f"parts/{part}.lua" for part in parts(verb))]
+    touched = {key for file in files for key in USED.findall(code(file))}
+
+    assert touched <= set(load(verb).keys)
+
+
+@pytest.mark.spec("engine-30")
+@pytest.mark.parametrize("file", FILES)
+def test_no_script_makes_up_the_name_of_a_key(file: str) -> None:
+    """In a cluster every key must be known before the script runs."""
+    text = code(file)
+
+    assert not re.search(r"\bKEYS\b", text)
+    assert "taskyard:" not in text
+    calls = re.findall(r"call\('([A-Z]+)'(?:, ([^,)]+))?", text)
+    assert {key for _, key in calls if key} <= {
+        *(f"K.{name}" for name in all_keys()),
+        *("K[state]", "key", "index", "ARGV[2]"),
+    }
+
+
+@pytest.mark.spec("engine-30")
+def test_all_keys_of_a_namespace_are_in_one_slot() -> None:
+    assert key_prefix("yard") == "taskyard:v1:{yard}:"
+
+
+@pytest.mark.spec("engine-6")
+@pytest.mark.parametrize("file", FILES)
+def test_states_and_reasons_are_those_of_the_domain(file: str) -> None:
+    words = {word for found in NAMED.findall(code(file)) for word in re.findall(r"'(\w+)'", found)}
+
+    assert words <= {*State, *Reason, *NodeState}
+
+
+@pytest.mark.spec("engine-30")
+@pytest.mark.parametrize("verb", verbs())
+def test_every_script_is_correct_lua(verb: str) -> None:
+    with Redis.from_url(shared_url()) as client:
+        assert client.script_load(load(verb).text) == load(verb).sha

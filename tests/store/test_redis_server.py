@@ -1,0 +1,313 @@
+"""A server that restarts, is full, is a replica, wants a password, or is none at all."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from taskyard.domain.errors import (
+    ConfigurationError,
+    SchemaMismatch,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+from taskyard.domain.node import News
+from taskyard.domain.outcome import Finished, Stale
+from taskyard.domain.state import State
+from taskyard.domain.task import TaskQuery
+from taskyard.store.port import Hint, Store
+from taskyard.store.redis.scripts import all_keys, key_prefix
+from taskyard.store.redis.server import Server, refuse_unfit
+from taskyard.store.redis.store import RedisStore
+from taskyard.store.url import open_store
+from tests.conformance.verbs import enqueued, finish, node, running, seen, succeeded
+from tests.servers.redis import RedisServer
+
+Start = Callable[..., RedisServer]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    servers: list[RedisServer] = []
+
+    def start(*options: str) -> RedisServer:
+        server = RedisServer(*options)
+        servers.append(server)
+        server.start()
+        return server
+
+    yield start
+    for server in servers:
+        server.remove()
+
+
+@asynccontextmanager
+async def opened(url: str) -> AsyncIterator[Store]:
+    store = open_store(url)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def client(server: RedisServer, **options: Any) -> Redis:
+    return Redis(port=server.port, **options)
+
+
+@pytest.mark.spec("engine-30")
+async def test_a_store_survives_a_flush_of_the_scripts(start: Start) -> None:
+    server = start()
+    async with opened(server.url) as store:
+        worker = await node(store)
+        task = await running(store, worker)
+        with client(server) as admin:
+            admin.script_flush()
+
+        assert worker.beat().holds
+        assert await finish(store, succeeded(task)) == [Finished(task.no, State.COMPLETED)]
+
+
+@pytest.mark.spec("engine-30", "engine-18")
+async def test_a_store_goes_on_when_its_server_has_restarted(start: Start) -> None:
+    server = start("--appendfsync", "always")
+    async with opened(server.url) as store:
+        worker = await node(store)
+        task = await running(store, worker)
+        server.stop(signal.SIGKILL)
+        with pytest.raises(StoreUnavailable, match=str(server.port)):
+            await enqueued(store)
+        with pytest.raises(StoreUnavailable, match=str(server.port)):
+            store.beat(worker.lease, timeout=5)
+        server.start()
+
+        assert worker.beat().holds
+        assert await finish(store, succeeded(task)) == [Finished(task.no, State.COMPLETED)]
+
+
+@pytest.mark.spec("engine-23", "engine-30")
+async def test_hints_are_heard_again_after_a_restart(start: Start) -> None:
+    server = start()
+    async with opened(server.url) as store, opened(server.url) as other:
+        heard = asyncio.Event()
+
+        def wake(_hint: Hint) -> None:
+            heard.set()
+
+        stop = store.listen(wake)
+        async with asyncio.timeout(30):
+            await heard.wait()
+        server.stop()
+        server.start()
+        heard.clear()
+        async with asyncio.timeout(30):
+            await heard.wait()  # it says so when it listens again
+        heard.clear()
+        await enqueued(other)
+        async with asyncio.timeout(30):
+            await heard.wait()
+        stop()
+
+
+@pytest.mark.spec("engine-18", "engine-30")
+async def test_a_server_that_lost_its_tasks_accepts_nothing_of_before(start: Start) -> None:
+    server = start("--appendonly", "no")
+    async with opened(server.url) as store:
+        worker = await node(store)
+        old = await running(store, worker)
+        server.stop(signal.SIGKILL)
+        server.start()
+        await store.now()  # reads are tried twice: the old connection is gone
+        newer = await node(store, "node-b")
+        current = await running(store, newer)
+
+        assert (newer.lease, current.no) > (worker.lease, old.no)
+        assert worker.beat() == News(lost=True)
+        assert await finish(store, succeeded(old)) == [Stale(old.no, old.attempt)]
+        assert (await seen(store, current.id)).state is State.RUNNING
+
+
+@pytest.mark.spec("engine-30")
+async def test_a_full_server_refuses_the_whole_call(start: Start) -> None:
+    server = start("--maxmemory", "3mb")
+    async with opened(server.url) as store:
+        saved: list[str] = []
+
+        async def fill() -> None:
+            while True:
+                saved.append(await enqueued(store, payload='"' + "x" * 50_000 + '"'))
+
+        with pytest.raises(StoreFull, match="memory"):
+            await fill()
+
+        assert saved
+        assert [task.id for task in await store.find(TaskQuery(limit=1000))] == saved[::-1]
+        assert sum((await store.counts()).values()) == len(saved)
+
+
+@pytest.mark.spec("engine-30")
+async def test_a_replica_is_not_written_to(start: Start) -> None:
+    primary = start()
+    replica = start("--replicaof", "127.0.0.1", str(primary.port))
+    store = open_store(replica.url)
+    with pytest.raises(StoreReadOnly, match="primary"):
+        await store.open()
+    await store.close()
+
+
+@pytest.mark.spec("engine-30")
+async def test_nobody_there_is_said_with_the_address() -> None:
+    store = open_store("redis://:hidden@127.0.0.1:1")
+    with pytest.raises(StoreUnavailable, match=r"redis://127\.0\.0\.1:1") as caught:
+        await store.open()
+
+    assert "hidden" not in str(caught.value)
+    with pytest.raises(StoreUnavailable):
+        await store.exists()
+    await store.close()
+
+
+@pytest.mark.spec("engine-30", "security-10")
+@pytest.mark.parametrize("credentials", ["", ":wrong@", "ann:wrong@"])
+async def test_a_wrong_password_is_the_urls_mistake(start: Start, credentials: str) -> None:
+    server = start("--requirepass", "right")
+    url = server.url.replace("//", f"//{credentials}")
+    store = open_store(url)
+    with pytest.raises(ConfigurationError, match="password") as caught:
+        await store.open()
+    assert "wrong" not in str(caught.value)
+    await store.close()
+
+    async with opened(server.url.replace("//", "//:right@")) as store:
+        await enqueued(store)
+
+
+@pytest.mark.spec("engine-30")
+async def test_a_user_with_few_rights_can_work(start: Start) -> None:
+    server = start()
+    with client(server) as admin:
+        admin.execute_command(
+            *("ACL SETUSER", "ann", "on", ">pw", "~taskyard:v1:*"),
+            *("resetchannels", "&taskyard:v1:*", "+@all", "-@dangerous", "-@admin"),
+        )
+    async with opened(server.url.replace("//", "//ann:pw@")) as store:
+        await enqueued(store)
+        durability = {check.name: check for check in await store.diagnose()}["durability"]
+
+        assert "unknown" in durability.text
+
+
+@pytest.mark.spec("engine-30")
+async def test_a_yard_of_a_newer_version_is_refused(start: Start) -> None:
+    server = start()
+    async with opened(server.url):
+        pass
+    with client(server) as admin:
+        admin.hset(f"{key_prefix('taskyard')}meta", "schema", "99")
+
+    store = open_store(server.url)
+    with pytest.raises(SchemaMismatch, match="99"):
+        await store.open()
+    await store.close()
+
+
+@pytest.mark.spec("engine-30")
+async def test_a_server_that_would_evict_tasks_is_refused_unless_forced(start: Start) -> None:
+    server = start("--maxmemory-policy", "allkeys-lru")
+    store = open_store(server.url)
+    with pytest.raises(ConfigurationError, match="noeviction"):
+        await store.open()
+    await store.close()
+
+    async with opened(f"{server.url}?force=1") as store:
+        await enqueued(store)
+        assert [check.name for check in await store.diagnose() if not check.ok] == ["memory"]
+
+
+@pytest.mark.spec("engine-30")
+def test_an_old_server_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"6\.0\.9.*6\.2"):
+        refuse_unfit(Server(version="6.0.9"), force=False)
+    refuse_unfit(Server(version="6.2.0"), force=False)
+    refuse_unfit(Server(version="10.1"), force=False)
+    refuse_unfit(Server(), force=False)
+
+
+@pytest.mark.spec("engine-18", "engine-30")
+@pytest.mark.parametrize(
+    ("options", "ok", "words"),
+    [
+        (("--appendfsync", "always"), True, "survives a crash"),
+        (("--appendfsync", "everysec"), True, "may lose the last second"),
+        (("--appendonly", "no"), False, "loses every task"),
+        (("--appendonly", "no", "--save", "60", "1"), False, "since the last one"),
+    ],
+)
+async def test_what_a_crash_loses_is_said(
+    start: Start, options: tuple[str, ...], ok: bool, words: str
+) -> None:
+    async with opened(start(*options).url) as store:
+        durability = {check.name: check for check in await store.diagnose()}["durability"]
+
+    assert durability.ok is ok
+    assert words in durability.text
+
+
+@pytest.mark.spec("engine-27")
+async def test_looking_whether_a_yard_exists_makes_none(start: Start) -> None:
+    server = start()
+    store = open_store(server.url)
+    assert not await store.exists()
+    with client(server) as admin:
+        assert admin.dbsize() == 0
+
+    await store.open()
+    assert await store.exists()
+    await store.close()
+    assert await store.exists()
+    await store.close()
+
+
+@pytest.mark.spec("engine-27")
+async def test_namespaces_keep_yards_apart(start: Start) -> None:
+    server = start()
+    async with opened(server.url) as one, opened(f"{server.url}?namespace=other") as other:
+        await enqueued(one)
+
+        assert sum((await other.counts()).values()) == 0
+
+
+@pytest.mark.spec("engine-30")
+async def test_a_yard_has_a_fixed_set_of_keys(start: Start) -> None:
+    server = start()
+    async with opened(server.url) as store:
+        worker = await node(store)
+        for lane in range(5):
+            await running(store, worker, lane=f"lane-{lane}", keys=(f"key-{lane}",))
+        with client(server) as admin:
+            names = {name.decode() for name in admin.scan_iter()}
+
+    assert names <= {key_prefix("taskyard") + key for key in all_keys()}
+
+
+@pytest.mark.spec("engine-30")
+def test_a_store_can_be_used_from_one_loop_after_another(start: Start) -> None:
+    store = open_store(start().url)
+    assert isinstance(store, RedisStore)
+    asyncio.run(enqueued(store))
+    asyncio.run(enqueued(store))
+
+    async def count() -> int:
+        try:
+            return (await store.counts())[State.QUEUED]
+        finally:
+            await store.close()
+
+    assert asyncio.run(count()) == 2
