@@ -8,7 +8,10 @@ from taskyard.domain.errors import ConfigurationError
 from taskyard.store.port import Store
 from taskyard.store.sqlite.store import SqliteStore
 
-_FORMS = "sqlite:///yard.db, sqlite:////absolute/path/yard.db, sqlite://:memory: or redis://host"
+_FORMS = (
+    "sqlite:///yard.db, sqlite:////absolute/path/yard.db, sqlite://:memory:, "
+    "postgresql://user@host/database or redis://host"
+)
 
 
 def open_store(url: str) -> Store:
@@ -17,6 +20,8 @@ def open_store(url: str) -> Store:
     match scheme:
         case "sqlite":
             return _sqlite(url)
+        case "postgresql" | "postgres":
+            return _postgres(url)
         case "redis" | "rediss" | "redis+cluster" | "rediss+cluster":
             return _redis(url)
         case "":
@@ -40,6 +45,20 @@ def _sqlite(url: str) -> Store:
     if not rest.startswith("///") or not path:
         raise ConfigurationError(f"{url!r} names no file; use {_FORMS}")
     return SqliteStore(path, namespace=namespace)
+
+
+def _postgres(url: str) -> Store:
+    """Imported when it is asked for: the driver is an extra."""
+    try:
+        from taskyard.store.postgres.options import read_options  # noqa: PLC0415
+        from taskyard.store.postgres.store import PostgresStore  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] != "asyncpg":
+            raise
+        raise ConfigurationError(
+            "postgresql:// needs the PostgreSQL client: pip install 'taskyard[postgres]'"
+        ) from error
+    return PostgresStore(read_options(url))
 
 
 def _redis(url: str) -> Store:

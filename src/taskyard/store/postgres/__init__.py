@@ -1,0 +1,1 @@
+"""The PostgreSQL store: tables in one schema, one function a verb."""

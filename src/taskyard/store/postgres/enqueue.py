@@ -1,0 +1,66 @@
+"""Turns new tasks into the arrays sql enqueue takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from taskyard.domain.clock import micros
+from taskyard.domain.node import Hold
+from taskyard.domain.task import Duplicate, Enqueue, Enqueued, NewTask
+
+SEPARATOR = "\x1f"  # names are printable, so it is in none of them
+
+ENQUEUE = (
+    "SELECT * FROM taskyard.enqueue($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, "
+    "$11, $12, $13, $14, $15, $16, $17, $18, $19, $20)"
+)
+
+
+class _Numbering(dict[Any, int]):
+    """Gives each new thing the next number, from 1 as SQL counts."""
+
+    def __missing__(self, thing: Any) -> int:
+        self[thing] = len(self) + 1
+        return self[thing]
+
+
+def enqueue_args(
+    offset: int, tasks: Sequence[NewTask], by: Hold | None = None
+) -> tuple[object, ...]:
+    """In the order of functions/080_enqueue.sql."""
+    lanes, routes = _Numbering(), _Numbering()
+    lane = [lanes[task.lane] for task in tasks]
+    route = [routes[task.kind, tuple(sorted(task.requires))] for task in tasks]
+    return (
+        offset,
+        by.no if by else None,
+        by.attempt if by else None,
+        list(lanes),
+        [kind for kind, _ in routes],
+        [SEPARATOR.join(requires) for _, requires in routes],
+        [task.id for task in tasks],
+        lane,
+        route,
+        [task.priority for task in tasks],
+        [task.max_charged for task in tasks],
+        [micros(task.timeout) for task in tasks],
+        [task.payload for task in tasks],
+        [task.run_at for task in tasks],
+        [None if task.delay is None else micros(task.delay) for task in tasks],
+        [task.deadline for task in tasks],
+        [SEPARATOR.join(task.keys) if task.keys else None for task in tasks],
+        [task.group or None for task in tasks],
+        [task.dedup.key if task.dedup else None for task in tasks],
+        [task.dedup.until if task.dedup else None for task in tasks],
+    )
+
+
+def enqueue_answers(tasks: Sequence[NewTask], row: Any) -> list[Enqueue]:
+    if not row["o_left_out"]:
+        return [Enqueued(task.id) for task in tasks]
+    clashes = dict(zip(row["o_left_out"], row["o_clash"], strict=True))
+    return [
+        Duplicate(clashes[at]) if at in clashes else Enqueued(task.id)
+        for at, task in enumerate(tasks, 1)
+    ]

@@ -1,0 +1,174 @@
+-- end_attempts: end these attempts where they are the accepted ones; the one place where room is
+-- given back. Completed ones come as arrays, the others as a JSON list of verdicts with a list of their
+-- errors beside it. Needs the lock if any of them has keys. The order of rows is that of their numbers, so that two who end the same
+-- attempts wait for each other instead of deadlocking.
+CREATE OR REPLACE FUNCTION taskyard.end_attempts(
+    p_now bigint, p_nos bigint[], p_attempts integer[], p_results text[], p_others json, p_errors text[],
+    OUT o_accepted bigint[], OUT o_accepted_attempt integer[], OUT o_cancelled bigint[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_keys    text[];
+    v_holders bigint[];
+    v_dedup   text[];
+    v_others  bigint[];
+    v_tries   integer[];
+    v_keys_2  text[];
+    v_hold_2  bigint[];
+    v_dedup_2 text[];
+BEGIN
+    IF cardinality(p_nos) > 0 THEN
+        -- DELETE … no = ANY follows a row that was updated meanwhile (a wish to cancel) to its last
+        -- version; by ctid it would miss it.
+        WITH mine AS MATERIALIZED (
+            SELECT v.no, v.result, r.attempt, r.lease, r.charged, r.losses, r.started_at, r.keys, r.dedup
+              FROM (SELECT * FROM unnest(p_nos, p_attempts, p_results) AS u (no, attempt, result)
+                     ORDER BY u.no) AS v
+                   CROSS JOIN LATERAL (
+                       SELECT * FROM taskyard.running AS a
+                        WHERE a.no = v.no AND a.attempt = v.attempt FOR UPDATE) AS r
+        ), gone AS (
+            DELETE FROM taskyard.running WHERE no = ANY (ARRAY(SELECT m.no FROM mine AS m))
+        ), kept AS (
+            INSERT INTO taskyard.done (no, ended_at, started_at, attempt, charged, losses, state, reason,
+                                       node, result)
+            SELECT m.no, p_now, m.started_at, m.attempt, m.charged + 1, m.losses, 'completed', 'finished',
+                   (SELECT n.id FROM taskyard.nodes AS n WHERE n.lease = m.lease), m.result
+              FROM mine AS m
+        )
+        SELECT array_agg(m.no), array_agg(m.attempt), array_agg(m.dedup) FILTER (WHERE m.dedup IS NOT NULL),
+               (SELECT array_agg(k.key) FROM mine AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)),
+               (SELECT array_agg(h.no) FROM mine AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key))
+          INTO o_accepted, o_accepted_attempt, v_dedup, v_keys, v_holders
+          FROM mine AS m;
+    END IF;
+
+    IF p_others IS NOT NULL THEN
+        WITH given AS MATERIALIZED (
+            SELECT v.*, p_errors[v.at] AS error, r.charged AS charged, r.losses AS lost, r.started_at, r.keys, r.dedup,
+                   (SELECT n.id FROM taskyard.nodes AS n WHERE n.lease = r.lease) AS node,
+                   coalesce(r.asked = 'cancel' AND v.state NOT IN ('completed', 'failed', 'cancelled'),
+                            false) AS heeds
+              FROM (SELECT * FROM ROWS FROM (json_to_recordset(p_others) AS (
+                               no bigint, id text, attempt integer, state text, reason text,
+                               charge integer, losses integer, delay double precision,
+                               keeps_place boolean, result text))
+                             WITH ORDINALITY AS u (no, id, attempt, state, reason, charge, losses,
+                                                   delay, keeps_place, result, at)
+                     ORDER BY u.no) AS v
+                   CROSS JOIN LATERAL (
+                       SELECT * FROM taskyard.running AS a
+                        WHERE a.no = v.no AND a.attempt = v.attempt FOR UPDATE) AS r
+        ), final AS MATERIALIZED (
+            -- A task that was asked to stop does not come back, however its body ended.
+            SELECT g.no, g.id, g.at, g.attempt, g.charged + coalesce(g.charge, 0) AS charged,
+                   g.lost + coalesce(g.losses, 0) AS losses, g.started_at, g.keys, g.dedup, g.node,
+                   g.result, g.error, g.heeds,
+                   CASE WHEN g.heeds THEN 'cancelled' ELSE g.state END AS state,
+                   CASE WHEN g.heeds THEN 'operator' ELSE g.reason END AS reason,
+                   CASE WHEN g.heeds THEN NULL ELSE g.delay END AS delay,
+                   NOT g.heeds AND coalesce(g.keeps_place, false) AS keeps_place
+              FROM given AS g ORDER BY g.at
+        ), placed AS MATERIALIZED (
+            SELECT f.*, t.lane, t.route, t.rota, t.priority, t.deadline, t.run_at AS old_run_at,
+                   t.seq AS old_seq, p_now + round(f.delay * 1000000)::bigint AS new_run_at,
+                   f.state IN ('completed', 'failed', 'cancelled') AS ended,
+                   CASE WHEN f.state NOT IN ('completed', 'failed', 'cancelled') AND NOT f.keeps_place
+                        THEN nextval('taskyard.seq') END AS new_seq
+              FROM (SELECT * FROM final ORDER BY final.at OFFSET 0) AS f
+                   CROSS JOIN LATERAL (
+                       SELECT * FROM taskyard.tasks AS d WHERE d.no = f.no OFFSET 0) AS t
+        ), gone AS (
+            DELETE FROM taskyard.running WHERE no = ANY (ARRAY(SELECT p.no FROM placed AS p))
+        ), logged AS (
+            INSERT INTO taskyard.failures (no, attempt, reason, at, started_at, node, error)
+            SELECT p.no, p.attempt, p.reason, p_now, p.started_at, p.node, p.error
+              FROM placed AS p WHERE p.error IS NOT NULL
+                ON CONFLICT DO NOTHING
+        ), ended AS (
+            INSERT INTO taskyard.done (no, ended_at, started_at, attempt, charged, losses, state, reason,
+                                       node, result)
+            SELECT p.no, p_now, p.started_at, p.attempt, p.charged, p.losses, p.state, p.reason, p.node,
+                   p.result
+              FROM placed AS p WHERE p.ended
+        ), moved AS (
+            UPDATE taskyard.tasks AS t
+               SET seq = coalesce(p.new_seq, t.seq), run_at = coalesce(p.new_run_at, t.run_at)
+              FROM placed AS p
+             WHERE t.no = p.no AND t.no = ANY (ARRAY(
+                       SELECT m.no FROM placed AS m
+                        WHERE m.new_seq IS NOT NULL OR m.new_run_at IS NOT NULL))
+        ), queued AS (
+            INSERT INTO taskyard.ready (seq, no, lane, route, attempt, charged, losses, priority, special,
+                                        rota, reason, keys, dedup, deadline, node)
+            SELECT coalesce(p.new_seq, p.old_seq), p.no, p.lane, p.route, p.attempt, p.charged, p.losses,
+                   p.priority, p.keys IS NOT NULL OR p.reason = 'rescued', p.rota,
+                   CASE p.state WHEN 'queued' THEN p.reason ELSE 'due' END, p.keys, p.dedup, p.deadline,
+                   p.node
+              FROM placed AS p
+             WHERE p.state = 'queued' OR p.state = 'pending' AND p.delay <= 0
+        ), waits AS (
+            INSERT INTO taskyard.pending (no, run_at, deadline, lane, attempt, charged, losses, reason, node)
+            SELECT p.no, coalesce(p.new_run_at, p.old_run_at), p.deadline, p.lane, p.attempt, p.charged,
+                   p.losses, p.reason, p.node
+              FROM placed AS p
+             WHERE p.state = 'pending' AND NOT coalesce(p.delay <= 0, false)
+        ), noted AS (
+            -- What the system did by itself is written down; the happy path is not.
+            INSERT INTO taskyard.audit (at, actor, action, subject, detail)
+            SELECT p_now, 'system', p.reason, 'task:' || p.id, p.state
+              FROM placed AS p WHERE p.reason IN ('timeout', 'lost', 'poison', 'rescued')
+             ORDER BY p.at
+        )
+        SELECT array_agg(p.no), array_agg(p.attempt), array_agg(p.no) FILTER (WHERE p.heeds),
+               array_agg(p.dedup) FILTER (WHERE p.dedup IS NOT NULL AND p.ended),
+               (SELECT array_agg(k.key) FROM placed AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)),
+               (SELECT array_agg(h.no) FROM placed AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key))
+          INTO v_others, v_tries, o_cancelled, v_dedup_2, v_keys_2, v_hold_2
+          FROM placed AS p;
+        o_accepted := o_accepted || v_others;
+        o_accepted_attempt := o_accepted_attempt || v_tries;
+        v_dedup := v_dedup || v_dedup_2;
+        v_keys := v_keys || v_keys_2;
+        v_holders := v_holders || v_hold_2;
+    END IF;
+
+    IF v_dedup IS NOT NULL THEN
+        DELETE FROM taskyard.dedup WHERE key = ANY (v_dedup) AND no = ANY (o_accepted);
+    END IF;
+    IF v_keys IS NOT NULL THEN
+        DELETE FROM taskyard.held WHERE ctid = ANY (ARRAY(
+            SELECT (SELECT h.ctid FROM taskyard.held AS h WHERE h.key = k.key AND h.no = k.no)
+              FROM unnest(v_keys, v_holders) AS k (key, no)));
+        PERFORM taskyard.passed_over(v_keys);
+    END IF;
+END
+$$;
+
+-- mark_started: attempts claimed ahead that have started, if they are the accepted ones.
+CREATE OR REPLACE FUNCTION taskyard.mark_started(
+    p_clock bigint, p_nos bigint[], p_attempts integer[]) RETURNS void
+LANGUAGE plpgsql
+{careful_plans} AS $$
+BEGIN
+    UPDATE taskyard.running AS r SET started_at = taskyard.moment(p_clock)
+     WHERE r.no = ANY (p_nos) AND r.started_at IS NULL
+       AND EXISTS (SELECT 1 FROM unnest(p_nos, p_attempts) AS v (no, attempt)
+                    WHERE v.no = r.no AND v.attempt = r.attempt);
+END
+$$;
+
+-- report: keep how far an attempt has come, if it is the accepted one.
+CREATE OR REPLACE FUNCTION taskyard.report(p_no bigint, p_attempt integer, p_progress text)
+RETURNS boolean
+LANGUAGE plpgsql
+{careful_plans} AS $$
+BEGIN
+    PERFORM 1 FROM taskyard.running WHERE no = p_no AND attempt = p_attempt FOR KEY SHARE;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    INSERT INTO taskyard.progress (no, progress) VALUES (p_no, p_progress)
+        ON CONFLICT (no) DO UPDATE SET progress = excluded.progress;
+    RETURN true;
+END
+$$;

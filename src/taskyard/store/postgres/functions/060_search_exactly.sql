@@ -1,0 +1,217 @@
+-- search_exactly: take tasks in lanes with a capacity, with keys, or that must be looked at one by
+-- one: the rule of domain/admission.py, in rounds, until the node is full or nothing eligible is
+-- left. What is parked on the way stays parked, so the next claim goes on where this one stopped;
+-- where much is parked the sets grow. Needs the lock: it keeps out whoever takes or gives back
+-- limited room. Rows without limits may still be taken from under it by search_freely.
+CREATE OR REPLACE FUNCTION taskyard.search_exactly(
+    p_now bigint, p_lease bigint, p_number bigint, p_slots integer, p_ahead integer,
+    OUT o_now bigint[], OUT o_later bigint[], OUT o_more boolean)
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_slots    integer := p_slots;
+    v_ahead    integer := p_ahead;
+    v_reach    integer := 1;
+    v_want     integer;
+    v_cut      boolean;
+    -- the candidates, in order
+    c_place    tid[];
+    c_no       bigint[];
+    c_lane     bigint[];   -- which of the open lanes
+    c_keys     integer[];  -- how many keys
+    c_suspect  boolean[];
+    c_late     boolean[];
+    l_room     integer[];  -- by open lane; NULL: no limit
+    k_at       bigint[];   -- the keys of all candidates, one after the other: which of k_name
+    k_name     text[];
+    k_room     integer[];
+    k_first    integer[];  -- as it was before anyone was admitted
+    -- what becomes of them
+    t_place    tid[];
+    t_now      bigint[];
+    t_later    bigint[];
+    p_place    tid[];
+    p_key      text[];
+    v_left     text[];     -- the other keys of those that park
+    v_got      bigint[];
+    v_dedup    text[];
+    v_keys     text[];
+    v_any_late boolean;
+    v_end      integer;
+    v_begin    integer;
+    v_room     integer;
+    v_full     bigint;
+    v_stop     boolean;
+BEGIN
+    o_now := '{}';
+    o_later := '{}';
+    o_more := false;
+    FOR v_round IN 1..8 LOOP
+        EXIT WHEN v_slots + v_ahead <= 0;
+        o_more := false;
+        v_want := least(v_slots + v_ahead, 500);
+        WITH open AS MATERIALIZED (
+            SELECT s.lane, s.route, s.room, dense_rank() OVER (ORDER BY s.lane) AS lane_at,
+                   least(least(v_want, coalesce(s.room, v_want)) * v_reach, 500) AS most
+              FROM taskyard.streams(p_lease) AS s WHERE s.room IS NULL OR s.room > 0
+        ), found AS MATERIALIZED (
+            SELECT o.lane_at, o.most, r.*,
+                   row_number() OVER (PARTITION BY o.lane_at, o.route ORDER BY r.priority, r.seq) AS nth
+              FROM open AS o
+                   CROSS JOIN LATERAL (
+                       SELECT q.ctid AS place, q.no, q.priority, q.seq, q.keys, q.deadline,
+                              q.reason = 'rescued' AS suspect
+                         FROM taskyard.ready AS q
+                        WHERE q.lane = o.lane AND q.route = o.route AND q.rota = ''
+                        ORDER BY q.priority, q.seq LIMIT o.most) AS r
+        ), horizon AS MATERIALIZED (
+            -- Where a route was not read to its end, what follows in its lane may have come after it.
+            SELECT DISTINCT ON (f.lane_at) f.lane_at, f.priority, f.seq
+              FROM found AS f WHERE f.nth = f.most ORDER BY f.lane_at, f.priority, f.seq
+        ), ordered AS MATERIALIZED (
+            -- The heads of all lanes, then their seconds, …; the number rotates who is first.
+            SELECT f.*, row_number() OVER (
+                       ORDER BY f.rank, mod(f.lane_at - 1 - mod(p_number, m.lanes) + m.lanes, m.lanes)) AS at
+              FROM (SELECT g.*, row_number() OVER (PARTITION BY g.lane_at ORDER BY g.priority, g.seq) AS rank
+                      FROM found AS g LEFT JOIN horizon AS h ON h.lane_at = g.lane_at
+                     WHERE h.seq IS NULL OR (g.priority, g.seq) <= (h.priority, h.seq)) AS f
+                   CROSS JOIN (SELECT max(lane_at) AS lanes FROM open) AS m
+        ), carried AS MATERIALIZED (
+            SELECT o.at, k.key, k.nth, dense_rank() OVER (ORDER BY k.key COLLATE "C") AS i
+              FROM ordered AS o CROSS JOIN LATERAL unnest(o.keys) WITH ORDINALITY AS k (key, nth)
+             WHERE o.keys IS NOT NULL
+        )
+        SELECT array_agg(x.place), array_agg(x.no), array_agg(x.lane_at),
+               array_agg(coalesce(cardinality(x.keys), 0)), array_agg(x.suspect),
+               array_agg(coalesce(x.deadline <= p_now, false)), bool_or(coalesce(x.deadline <= p_now, false)),
+               (SELECT array_agg(c.i ORDER BY c.at, c.nth) FROM carried AS c),
+               (SELECT array_agg(d.key ORDER BY d.i) FROM (SELECT DISTINCT c.i, c.key FROM carried AS c) AS d),
+               (SELECT array_agg(l.room ORDER BY l.lane_at)
+                  FROM (SELECT DISTINCT o.lane_at, o.room FROM open AS o) AS l),
+               EXISTS (SELECT 1 FROM horizon)
+          INTO c_place, c_no, c_lane, c_keys, c_suspect, c_late, v_any_late, k_at, k_name, l_room, v_cut
+          FROM (SELECT * FROM ordered ORDER BY ordered.at) AS x;
+        EXIT WHEN c_no IS NULL;
+
+        IF v_any_late THEN
+            SELECT e.o_keys INTO v_keys
+              FROM taskyard.expire_ready(p_now, ARRAY(
+                       SELECT u.place FROM unnest(c_place, c_late) AS u (place, late) WHERE u.late)) AS e;
+            o_more := true;
+            IF v_keys IS NOT NULL THEN
+                PERFORM taskyard.passed_over(v_keys);
+                CONTINUE;  -- whoever waited behind them comes before what follows
+            END IF;
+        END IF;
+
+        SELECT array_agg(taskyard.key_room(n.key) ORDER BY n.i) INTO k_room
+          FROM unnest(k_name) WITH ORDINALITY AS n (key, i);
+        k_first := k_room;
+        t_place := '{}'; t_now := '{}'; t_later := '{}'; p_place := '{}'; p_key := '{}'; v_left := '{}';
+        v_end := 0;
+        v_stop := false;
+        FOR i IN 1..cardinality(c_no) LOOP
+            v_begin := v_end + 1;
+            v_end := v_end + c_keys[i];
+            CONTINUE WHEN c_late[i];
+            v_room := l_room[c_lane[i]];
+            CONTINUE WHEN v_room <= 0;
+            v_full := NULL;
+            FOR j IN v_begin..v_end LOOP
+                IF k_room[k_at[j]] <= 0 THEN
+                    v_full := k_at[j];
+                    EXIT;
+                END IF;
+            END LOOP;
+            IF v_full IS NOT NULL THEN
+                p_place := array_append(p_place, c_place[i]);
+                p_key := array_append(p_key, k_name[v_full]);
+                FOR j IN v_begin..v_end LOOP
+                    CONTINUE WHEN k_at[j] = v_full;
+                    v_left := array_append(v_left, k_name[k_at[j]]);
+                    -- It leaves room in another key to those who wait for that one. They are not
+                    -- among the candidates yet, but come before whatever follows.
+                    v_stop := v_stop OR k_first[k_at[j]] > 0 AND EXISTS (
+                        SELECT 1 FROM taskyard.parked AS w WHERE w.key = k_name[k_at[j]]);
+                END LOOP;
+                EXIT WHEN v_stop;
+                CONTINUE;
+            END IF;
+            IF v_slots > 0 THEN
+                v_slots := v_slots - 1;
+                t_now := array_append(t_now, c_no[i]);
+            ELSIF v_ahead > 0 AND v_room IS NULL AND c_keys[i] = 0 AND NOT c_suspect[i] THEN
+                v_ahead := v_ahead - 1;
+                t_later := array_append(t_later, c_no[i]);
+                t_place := array_append(t_place, c_place[i]);
+                CONTINUE;
+            ELSIF v_ahead > 0 THEN
+                CONTINUE;
+            ELSE
+                EXIT;
+            END IF;
+            t_place := array_append(t_place, c_place[i]);
+            IF v_room IS NOT NULL THEN
+                l_room[c_lane[i]] := v_room - 1;
+            END IF;
+            FOR j IN v_begin..v_end LOOP
+                k_room[k_at[j]] := k_room[k_at[j]] - 1;
+            END LOOP;
+        END LOOP;
+
+        WITH locked AS MATERIALIZED (
+            SELECT r.ctid AS place FROM taskyard.ready AS r
+             WHERE r.ctid = ANY (t_place) FOR UPDATE SKIP LOCKED
+        ), gone AS (
+            DELETE FROM taskyard.ready WHERE ctid = ANY (ARRAY(SELECT l.place FROM locked AS l)) RETURNING *
+        ), started AS (
+            INSERT INTO taskyard.running (no, lease, request, started_at, attempt, lane, charged, losses,
+                                          keys, dedup)
+            SELECT g.no, p_lease, p_number, CASE WHEN g.no = ANY (t_later) THEN NULL ELSE p_now END,
+                   g.attempt + 1, g.lane, g.charged, g.losses, g.keys, g.dedup
+              FROM gone AS g
+        ), holds AS (
+            INSERT INTO taskyard.held (key, no)
+            SELECT k.key, g.no FROM gone AS g CROSS JOIN LATERAL unnest(g.keys) AS k (key)
+        )
+        SELECT array_agg(g.no), array_agg(g.dedup) FILTER (WHERE g.dedup IS NOT NULL)
+          INTO v_got, v_dedup FROM gone AS g;
+        IF coalesce(cardinality(v_got), 0) < cardinality(t_place) THEN
+            -- Another claimer was faster with some that have no limits.
+            v_slots := v_slots + cardinality(t_now);
+            v_ahead := v_ahead + cardinality(t_later);
+            t_now := ARRAY(SELECT u.no FROM unnest(t_now) WITH ORDINALITY AS u (no, at)
+                            WHERE u.no = ANY (v_got) ORDER BY u.at);
+            t_later := ARRAY(SELECT u.no FROM unnest(t_later) WITH ORDINALITY AS u (no, at)
+                              WHERE u.no = ANY (v_got) ORDER BY u.at);
+            v_slots := v_slots - cardinality(t_now);
+            v_ahead := v_ahead - cardinality(t_later);
+            o_more := true;
+        END IF;
+        PERFORM taskyard.free_started(v_dedup, v_got);
+        o_now := o_now || t_now;
+        o_later := o_later || t_later;
+
+        IF cardinality(p_place) > 0 THEN
+            v_reach := v_reach * 2;
+            WITH blocked AS MATERIALIZED (
+                SELECT v.key, r.*
+                  FROM unnest(p_place, p_key) AS v (place, key)
+                       CROSS JOIN LATERAL (
+                           SELECT * FROM taskyard.ready AS q WHERE q.ctid = v.place OFFSET 0) AS r
+            ), gone AS (
+                DELETE FROM taskyard.ready WHERE ctid = ANY (p_place)
+            )
+            INSERT INTO taskyard.parked (key, seq, no, lane, route, attempt, charged, losses, priority,
+                                         special, rota, reason, keys, dedup, deadline, node)
+            SELECT b.key, b.seq, b.no, b.lane, b.route, b.attempt, b.charged, b.losses, b.priority,
+                   b.special, b.rota, b.reason, b.keys, b.dedup, b.deadline, b.node
+              FROM blocked AS b;
+            PERFORM taskyard.passed_over(v_left);
+            o_more := true;
+        END IF;
+        o_more := o_more OR v_cut;
+        EXIT WHEN NOT o_more;
+    END LOOP;
+    o_more := o_more AND v_slots > 0;
+END
+$$;

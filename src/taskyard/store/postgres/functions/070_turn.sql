@@ -1,0 +1,107 @@
+-- turn: finish, then claim, in one step. Without verdicts it is a claim, without a lease (NULL) it is
+-- a finish. The lock is taken first if anything of this could be limited; a row is locked later.
+CREATE OR REPLACE FUNCTION taskyard.turn(
+    p_clock bigint, p_nos bigint[], p_attempts integer[], p_results text[], p_others json,
+    p_errors text[], p_lease bigint, p_number bigint, p_room integer, p_want_ahead integer,
+    OUT o_accepted bigint[], OUT o_accepted_attempt integer[], OUT o_cancelled bigint[],
+    OUT o_refused text,
+    OUT o_no bigint[], OUT o_id text[], OUT o_kind text[], OUT o_lane text[], OUT o_attempt integer[],
+    OUT o_charged integer[], OUT o_max_charged integer[], OUT o_timeout double precision[],
+    OUT o_payload text[], OUT o_keyed boolean[], OUT o_ahead bigint[], OUT o_more boolean)
+LANGUAGE plpgsql
+{careful_plans} AS $$
+DECLARE
+    v_now    bigint;
+    v_locked boolean := false;
+    v_node   record;
+    v_slots  integer;
+    v_taken  bigint[];
+BEGIN
+    IF cardinality(p_nos) > 0 THEN
+        v_locked := EXISTS (
+            SELECT 1 FROM unnest(p_nos) AS v (no)
+                   CROSS JOIN LATERAL (
+                       SELECT r.keys FROM taskyard.running AS r WHERE r.no = v.no OFFSET 0) AS r
+             WHERE r.keys IS NOT NULL);
+    END IF;
+    IF p_others IS NOT NULL AND NOT v_locked THEN
+        v_locked := EXISTS (
+            SELECT 1 FROM json_to_recordset(p_others) AS v (no bigint)
+                   CROSS JOIN LATERAL (
+                       SELECT r.keys FROM taskyard.running AS r WHERE r.no = v.no OFFSET 0) AS r
+             WHERE r.keys IS NOT NULL);
+    END IF;
+    IF p_lease IS NOT NULL AND NOT v_locked THEN
+        v_locked := taskyard.needs_lock(p_lease, least(p_room + p_want_ahead, 500));
+    END IF;
+    IF v_locked THEN
+        PERFORM taskyard.lock_room();
+    END IF;
+    v_now := taskyard.moment(p_clock);
+
+    IF cardinality(p_nos) > 0 OR p_others IS NOT NULL THEN
+        SELECT e.* INTO o_accepted, o_accepted_attempt, o_cancelled
+          FROM taskyard.end_attempts(v_now, p_nos, p_attempts, p_results, p_others, p_errors) AS e;
+        IF o_accepted IS NOT NULL THEN
+            PERFORM taskyard.tell();
+        END IF;
+    END IF;
+    IF p_lease IS NULL THEN
+        RETURN;
+    END IF;
+
+    -- Claims of one lease go one after the other, and none while the lease is being taken away.
+    SELECT n.id, n.state, n.slots, n.until > v_now AS alive,
+           EXISTS (SELECT 1 FROM taskyard.nodes AS o WHERE o.id = n.id AND o.lease > n.lease) AS superseded
+      INTO v_node FROM taskyard.nodes AS n WHERE n.lease = p_lease FOR NO KEY UPDATE OF n;
+    o_more := false;
+    IF NOT FOUND THEN
+        o_refused := 'this lease has ended';
+        RETURN;
+    END IF;
+    IF EXISTS (SELECT 1 FROM taskyard.requests WHERE lease = p_lease AND number >= p_number LIMIT 1) THEN
+        SELECT array_agg(x.no), array_agg(x.no) FILTER (WHERE x.started_at IS NULL) INTO v_taken, o_ahead
+          FROM (SELECT r.no, r.started_at FROM taskyard.running AS r
+                       CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = r.no OFFSET 0) AS t
+                 WHERE r.lease = p_lease AND r.request = p_number
+                 ORDER BY r.started_at IS NULL, t.priority, t.seq) AS x;
+    ELSE
+        o_refused := CASE
+            WHEN NOT v_node.alive THEN 'this lease has run out'
+            WHEN v_node.superseded THEN 'a newer incarnation of this node has registered'
+            WHEN v_node.state <> 'ready' THEN 'this node is ' || v_node.state
+            WHEN (SELECT value FROM taskyard.meta WHERE name = 'paused') = 'true' THEN 'the yard is paused'
+        END;
+        IF o_refused IS NOT NULL THEN
+            RETURN;
+        END IF;
+        v_slots := greatest(0, least(p_room, v_node.slots - (
+            SELECT count(*) FROM taskyard.running AS r
+             WHERE r.lease = p_lease AND r.started_at IS NOT NULL)::integer));
+        IF v_slots + p_want_ahead <= 0 THEN
+            RETURN;
+        END IF;
+        IF v_locked THEN
+            SELECT s.o_now || s.o_later, s.o_later, s.o_more INTO v_taken, o_ahead, o_more
+              FROM taskyard.search_exactly(v_now, p_lease, p_number, v_slots, p_want_ahead) AS s;
+        ELSE
+            SELECT s.o_no, s.o_id, s.o_kind, s.o_lane, s.o_attempt, s.o_charged, s.o_max_charged,
+                   s.o_timeout, s.o_payload, s.o_keyed, s.o_ahead, s.o_more
+              INTO o_no, o_id, o_kind, o_lane, o_attempt, o_charged, o_max_charged, o_timeout, o_payload,
+                   o_keyed, o_ahead, o_more
+              FROM taskyard.search_freely(v_now, p_lease, p_number, v_slots, p_want_ahead) AS s;
+        END IF;
+        IF cardinality(v_taken) > 0 OR cardinality(o_no) > 0 THEN
+            INSERT INTO taskyard.requests (lease, number) VALUES (p_lease, p_number);
+            -- Only the last few: a range without an end would walk over all that were deleted.
+            DELETE FROM taskyard.requests
+             WHERE lease = p_lease AND number < p_number AND number >= p_number - 64;
+        END IF;
+    END IF;
+    IF cardinality(v_taken) > 0 THEN
+        SELECT s.* INTO o_no, o_id, o_kind, o_lane, o_attempt, o_charged, o_max_charged, o_timeout,
+                        o_payload, o_keyed
+          FROM taskyard.load(v_taken) AS s;
+    END IF;
+END
+$$;

@@ -1,0 +1,127 @@
+-- register: make a node ready under a new lease. Under the lock, for the reason given at make_names.
+CREATE OR REPLACE FUNCTION taskyard.register(
+    p_clock bigint, p_id text, p_kinds text[], p_capabilities text[], p_labels text, p_slots integer,
+    p_process text, p_lease_us bigint) RETURNS bigint
+LANGUAGE plpgsql
+{careful_plans} AS $$
+DECLARE
+    v_now   bigint;
+    v_lease bigint;
+BEGIN
+    PERFORM taskyard.lock_room();
+    v_now := taskyard.moment(p_clock);
+    v_lease := nextval('taskyard.leases');
+    INSERT INTO taskyard.nodes (lease, id, state, kinds, capabilities, labels, slots, process, lease_us,
+                                until, registered_at, seen_at)
+    VALUES (v_lease, p_id, 'ready', p_kinds, p_capabilities, p_labels, p_slots, p_process, p_lease_us,
+            v_now + p_lease_us, v_now, v_now);
+    INSERT INTO taskyard.node_routes (lease, route)
+    SELECT v_lease, r.no FROM taskyard.routes AS r
+     WHERE r.kind = ANY (p_kinds) AND r.requires <@ p_capabilities;
+    PERFORM taskyard.note(v_now, 'system', 'register', 'node:' || p_id, 'lease ' || v_lease);
+    PERFORM taskyard.tell();
+    RETURN v_lease;
+END
+$$;
+
+-- news: everything that runs under a lease, and what it is asked to do; o_lost if the lease is gone.
+CREATE OR REPLACE FUNCTION taskyard.news(
+    p_lease bigint, OUT o_lost boolean, OUT o_no bigint[], OUT o_attempt integer[], OUT o_asked text[])
+LANGUAGE plpgsql
+{careful_plans} AS $$
+BEGIN
+    o_lost := NOT EXISTS (SELECT 1 FROM taskyard.nodes WHERE lease = p_lease);
+    SELECT array_agg(r.no), array_agg(r.attempt), array_agg(r.asked) INTO o_no, o_attempt, o_asked
+      FROM taskyard.running AS r WHERE r.lease = p_lease;
+END
+$$;
+
+-- beat: renew a lease: one small write, however many tasks run. A lease that ran out but was not
+-- rescued yet comes back to life: nobody took its tasks.
+CREATE OR REPLACE FUNCTION taskyard.beat(
+    p_clock bigint, p_lease bigint,
+    OUT o_lost boolean, OUT o_no bigint[], OUT o_attempt integer[], OUT o_asked text[])
+LANGUAGE plpgsql
+{careful_plans} AS $$
+DECLARE
+    v_now bigint := taskyard.moment(p_clock);
+BEGIN
+    UPDATE taskyard.nodes SET until = v_now + lease_us, seen_at = v_now WHERE lease = p_lease;
+    SELECT n.* INTO o_lost, o_no, o_attempt, o_asked FROM taskyard.news(p_lease) AS n;
+END
+$$;
+
+-- lost_runs: lock the nodes whose lease has ended or that are proven dead, and tell what runs under
+-- them. The caller decides in the same transaction what becomes of it. Needs the lock.
+CREATE OR REPLACE FUNCTION taskyard.lost_runs(p_clock bigint, p_dead bigint[], p_ended boolean) RETURNS json
+LANGUAGE plpgsql
+{careful_plans} AS $$
+DECLARE
+    v_now    bigint := taskyard.moment(p_clock);
+    v_leases bigint[];
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM taskyard.nodes WHERE p_ended AND until <= v_now OR lease = ANY (p_dead)) THEN
+        RETURN '[]';
+    END IF;
+    PERFORM taskyard.lock_room();
+    SELECT array_agg(n.lease) INTO v_leases
+      FROM (SELECT a.lease FROM taskyard.nodes AS a
+             WHERE p_ended AND a.until <= v_now OR a.lease = ANY (p_dead)
+             ORDER BY a.lease FOR UPDATE) AS n;
+    RETURN (
+        SELECT coalesce(json_agg(json_build_array(n.lease, n.id, (
+                   SELECT coalesce(json_agg(json_build_object(
+                              'no', r.no, 'id', t.id, 'attempt', r.attempt, 'charged', r.charged,
+                              'max_charged', t.max_charged, 'losses', r.losses,
+                              'started', r.started_at IS NOT NULL, 'asked', r.asked) ORDER BY r.no), '[]')
+                     FROM taskyard.running AS r
+                          CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = r.no OFFSET 0) AS t
+                    WHERE r.lease = n.lease)) ORDER BY n.lease), '[]')
+          FROM taskyard.nodes AS n WHERE n.lease = ANY (v_leases));
+END
+$$;
+
+-- forget_node: end these attempts of a node, then the node and its duties. After lost_runs.
+CREATE OR REPLACE FUNCTION taskyard.forget_node(
+    p_clock bigint, p_lease bigint, p_verdicts json, p_errors text[], p_noted bigint) RETURNS void
+LANGUAGE plpgsql
+{careful_plans} AS $$
+DECLARE
+    v_now bigint := taskyard.moment(p_clock);
+BEGIN
+    IF p_verdicts IS NOT NULL THEN
+        PERFORM taskyard.end_attempts(v_now, '{}', '{}', '{}', p_verdicts, p_errors);
+    END IF;
+    IF p_noted > 0 THEN
+        INSERT INTO taskyard.audit (at, actor, action, subject, detail)
+        SELECT v_now, 'system', 'rescue', 'node:' || n.id, p_noted || ' tasks'
+          FROM taskyard.nodes AS n WHERE n.lease = p_lease;
+    END IF;
+    DELETE FROM taskyard.node_routes WHERE lease = p_lease;
+    DELETE FROM taskyard.requests WHERE lease = p_lease;
+    DELETE FROM taskyard.nodes WHERE lease = p_lease;
+    DELETE FROM taskyard.duties WHERE holder = p_lease;
+    PERFORM taskyard.tell();
+END
+$$;
+
+-- take_duty: become or stay the one who does it.
+CREATE OR REPLACE FUNCTION taskyard.take_duty(
+    p_clock bigint, p_name text, p_holder bigint, p_span bigint) RETURNS boolean
+LANGUAGE plpgsql
+{careful_plans} AS $$
+DECLARE
+    v_now bigint := taskyard.moment(p_clock);
+BEGIN
+    INSERT INTO taskyard.duties AS d (name, holder, until) VALUES (p_name, p_holder, v_now + p_span)
+        ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
+     WHERE d.holder = excluded.holder OR d.until <= v_now;
+    RETURN FOUND;
+END
+$$;
+
+-- drain: claim nothing more under this lease; what runs goes on.
+CREATE OR REPLACE FUNCTION taskyard.drain(p_lease bigint) RETURNS void
+LANGUAGE sql VOLATILE AS $$
+    UPDATE taskyard.nodes SET state = 'draining' WHERE lease = p_lease
+$$;

@@ -1,0 +1,153 @@
+-- tasks_json: whole tasks, in the order of these numbers. A task is in one of the places at a time,
+-- and one statement sees them all at the same moment.
+CREATE OR REPLACE FUNCTION taskyard.tasks_json(p_nos bigint[]) RETURNS json
+LANGUAGE sql STABLE
+{careful_plans} AS $$
+    SELECT coalesce(json_agg(json_build_object(
+               'no', t.no, 'id', t.id, 'kind', k.kind, 'lane', l.name, 'priority', t.priority,
+               'seq', t.seq, 'payload', t.payload, 'state', s.state, 'reason', s.reason,
+               'keys', coalesce(t.keys, '{}'), 'group', coalesce(t.grp, ''), 'dedup', t.dedup,
+               'requires', k.requires, 'attempt', s.attempt, 'charged', s.charged,
+               'max_charged', t.max_charged, 'losses', s.losses,
+               'timeout', t.timeout / 1e6::double precision, 'created_at', t.created_at,
+               'run_at', t.run_at, 'deadline', t.deadline, 'started_at', s.started_at,
+               'ended_at', s.ended_at, 'node', s.node, 'asked', s.asked, 'parked_on', s.parked_on,
+               'progress', (SELECT g.progress::json FROM taskyard.progress AS g WHERE g.no = t.no),
+               'result', s.result,
+               'failures', (
+                   SELECT coalesce(json_agg(json_build_object(
+                              'attempt', f.attempt, 'reason', f.reason, 'at', f.at,
+                              'started_at', f.started_at, 'node', f.node,
+                              'error', f.error::json) ORDER BY f.attempt), '[]')
+                     FROM taskyard.failures AS f WHERE f.no = t.no)) ORDER BY v.at), '[]')
+      FROM unnest(p_nos) WITH ORDINALITY AS v (no, at)
+           CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = v.no OFFSET 0) AS t
+           CROSS JOIN LATERAL (SELECT * FROM taskyard.routes AS a WHERE a.no = t.route OFFSET 0) AS k
+           CROSS JOIN LATERAL (SELECT * FROM taskyard.lanes AS a WHERE a.no = t.lane OFFSET 0) AS l
+           CROSS JOIN LATERAL (
+               SELECT d.state, d.reason, d.attempt, d.charged, d.losses, d.started_at, d.ended_at, d.node,
+                      NULL AS asked, NULL AS parked_on, d.result
+                 FROM taskyard.done AS d WHERE d.no = t.no
+               UNION ALL
+               SELECT 'running', 'claimed', r.attempt, r.charged, r.losses, r.started_at, NULL,
+                      (SELECT n.id FROM taskyard.nodes AS n WHERE n.lease = r.lease), r.asked, NULL, NULL
+                 FROM taskyard.running AS r WHERE r.no = t.no
+               UNION ALL
+               SELECT 'pending', p.reason, p.attempt, p.charged, p.losses, NULL, NULL, p.node, NULL, NULL, NULL
+                 FROM taskyard.pending AS p WHERE p.no = t.no
+               UNION ALL
+               SELECT 'queued', q.reason, q.attempt, q.charged, q.losses, NULL, NULL, q.node, NULL, NULL, NULL
+                 FROM taskyard.ready AS q
+                WHERE q.lane = t.lane AND q.route = t.route AND q.rota = t.rota
+                  AND q.priority = t.priority AND q.seq = t.seq
+               UNION ALL
+               SELECT 'queued', w.reason, w.attempt, w.charged, w.losses, NULL, NULL, w.node, NULL, w.key, NULL
+                 FROM taskyard.parked AS w
+                WHERE w.key = ANY (t.keys) AND w.lane = t.lane AND w.route = t.route AND w.rota = t.rota
+                  AND w.priority = t.priority AND w.seq = t.seq) AS s
+$$;
+
+-- find: tasks by filter, newest first, from p_after on.
+CREATE OR REPLACE FUNCTION taskyard.find(
+    p_state text, p_kind text, p_lane text, p_key text, p_after bigint, p_limit integer) RETURNS json
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_from text := 'SELECT t.no FROM taskyard.tasks AS t';
+    v_nos  bigint[];
+BEGIN
+    -- Begin with the table the state is in: the history may be long, and what waits few.
+    CASE p_state
+        WHEN 'completed' THEN
+            v_from := v_from || ' JOIN taskyard.done AS s ON s.no = t.no AND s.state = ''completed''';
+        WHEN 'failed', 'cancelled' THEN
+            v_from := v_from || ' JOIN taskyard.done AS s ON s.no = t.no AND s.state <> ''completed'' AND s.state = $1';
+        WHEN 'running' THEN
+            v_from := v_from || ' JOIN taskyard.running AS s ON s.no = t.no';
+        WHEN 'pending' THEN
+            v_from := v_from || ' JOIN taskyard.pending AS s ON s.no = t.no';
+        WHEN 'queued' THEN
+            v_from := v_from || ' JOIN (SELECT no FROM taskyard.ready UNION ALL SELECT no FROM taskyard.parked)'
+                             || ' AS s ON s.no = t.no';
+        WHEN 'paused' THEN
+            RETURN '[]';
+        ELSE
+            NULL;
+    END CASE;
+    v_from := v_from || ' WHERE true';
+    IF p_kind IS NOT NULL THEN
+        v_from := v_from || ' AND t.route IN (SELECT no FROM taskyard.routes WHERE kind = $2)';
+    END IF;
+    IF p_lane IS NOT NULL THEN
+        v_from := v_from || ' AND t.lane = (SELECT no FROM taskyard.lanes WHERE name = $3)';
+    END IF;
+    IF p_key IS NOT NULL THEN
+        v_from := v_from || ' AND t.no IN (SELECT no FROM taskyard.task_keys WHERE key = $4)';
+    END IF;
+    IF p_after IS NOT NULL THEN
+        v_from := v_from || ' AND t.no < $5';
+    END IF;
+    EXECUTE 'SELECT array_agg(f.no) FROM (' || v_from || ' ORDER BY t.no DESC LIMIT $6) AS f'
+       INTO v_nos USING p_state, p_kind, p_lane, p_key, p_after, p_limit;
+    RETURN taskyard.tasks_json(v_nos);
+END
+$$;
+
+-- endings: those of these tasks that have ended; the error of a failed one is that of its last attempt.
+CREATE OR REPLACE FUNCTION taskyard.endings(p_ids text[]) RETURNS json
+LANGUAGE sql STABLE
+{careful_plans} AS $$
+    SELECT coalesce(json_agg(json_build_object(
+               'id', t.id, 'state', d.state, 'result', d.result,
+               'error', (SELECT f.error::json
+                           FROM taskyard.failures AS f WHERE f.no = t.no AND d.state = 'failed'
+                          ORDER BY f.attempt DESC LIMIT 1))), '[]')
+      FROM unnest(p_ids) AS v (id)
+           CROSS JOIN LATERAL (SELECT a.no, a.id FROM taskyard.tasks AS a WHERE a.id = v.id OFFSET 0) AS t
+           CROSS JOIN LATERAL (SELECT * FROM taskyard.done AS a WHERE a.no = t.no OFFSET 0) AS d
+$$;
+
+-- facts: everything a waiting task waits for, as it is now.
+CREATE OR REPLACE FUNCTION taskyard.facts(p_clock bigint, p_id text, p_far_back integer) RETURNS json
+LANGUAGE plpgsql STABLE
+{careful_plans} AS $$
+DECLARE
+    v_now bigint := taskyard.moment(p_clock);
+    t     taskyard.tasks%ROWTYPE;
+BEGIN
+    SELECT * INTO t FROM taskyard.tasks AS a WHERE a.id = p_id;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    RETURN json_build_object(
+        'now', v_now,
+        'task', taskyard.tasks_json(ARRAY[t.no]) -> 0,
+        'yard_paused', (SELECT value = 'true' FROM taskyard.meta WHERE name = 'paused'),
+        'lane', (SELECT json_build_object(
+                            'name', l.name, 'capacity', l.capacity, 'paused', l.paused,
+                            'paused_reason', l.paused_reason,
+                            'running', (SELECT count(*) FROM taskyard.running AS r WHERE r.lane = l.no))
+                   FROM taskyard.lanes AS l WHERE l.no = t.lane),
+        'full_keys', (SELECT coalesce(json_agg(json_build_object(
+                                 'name', k.key, 'limit', taskyard.key_limit(k.key),
+                                 'holders', (SELECT coalesce(json_agg(o.id ORDER BY o.no), '[]')
+                                               FROM taskyard.held AS h JOIN taskyard.tasks AS o ON o.no = h.no
+                                              WHERE h.key = k.key)) ORDER BY k.at), '[]')
+                        FROM unnest(t.keys) WITH ORDINALITY AS k (key, at)
+                       WHERE taskyard.key_room(k.key) <= 0),
+        'nodes', (SELECT coalesce(json_agg(json_build_object('state', n.state, 'free', n.slots - (
+                             SELECT count(*) FROM taskyard.running AS r WHERE r.lease = n.lease))), '[]')
+                    FROM taskyard.nodes AS n
+                   WHERE n.until > v_now
+                     AND EXISTS (SELECT 1 FROM taskyard.node_routes AS s
+                                  WHERE s.lease = n.lease AND s.route = t.route)
+                     AND NOT EXISTS (SELECT 1 FROM taskyard.nodes AS o
+                                      WHERE o.id = n.id AND o.lease > n.lease)),
+        'before', (SELECT count(*) FROM (
+                       SELECT 1 FROM taskyard.routes AS r
+                              CROSS JOIN LATERAL (
+                                  SELECT 1 FROM taskyard.ready AS o
+                                   WHERE o.lane = t.lane AND o.route = r.no AND o.rota = t.rota
+                                     AND (o.priority, o.seq) < (t.priority, t.seq) OFFSET 0) AS o
+                        LIMIT p_far_back) AS b));
+END
+$$;

@@ -1,0 +1,81 @@
+"""Brings the schema to this version, one numbered migration at a time, and makes the functions.
+
+Functions are replaced, never dropped: workers of an older release that still run keep calling
+theirs. A function whose arguments or answer change therefore gets a new name or a new migration.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from taskyard.domain.errors import SchemaMismatch
+from taskyard.store.postgres.options import Options
+from taskyard.store.postgres.queries import (
+    functions,
+    functions_hash,
+    in_namespace,
+    migrations,
+    schema_name,
+)
+
+if TYPE_CHECKING:
+    from taskyard.store.postgres.connection import Connection
+
+_KNOWN = "SELECT to_regclass($1) IS NOT NULL"
+_META = "CREATE TABLE IF NOT EXISTS taskyard.meta (name text PRIMARY KEY, value text NOT NULL)"
+_GET = "SELECT value FROM taskyard.meta WHERE name = $1"
+_SET = """INSERT INTO taskyard.meta (name, value) VALUES ($1, $2)
+    ON CONFLICT (name) DO UPDATE SET value = excluded.value"""
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('taskyard.migrate', 0))"
+
+
+def newest_version() -> int:
+    return migrations("taskyard")[-1][0]
+
+
+async def schema_version(connection: Connection, namespace: str) -> int:
+    """0 where there is no yard yet."""
+    if not await connection.fetchval(_KNOWN, f"{schema_name(namespace)}.meta"):
+        return 0
+    found = await connection.fetchval(in_namespace(_GET, namespace), "schema")
+    return int(found or 0)
+
+
+async def migrate(connection: Connection, options: Options) -> None:
+    """Idempotent, and safe when several processes open the yard at once."""
+    if await _is_current(connection, options):
+        return
+    async with connection.transaction():
+        await connection.execute(in_namespace(_LOCK, options.namespace))
+        if not await _is_current(connection, options):
+            await _bring_up(connection, options.namespace)
+
+
+async def _is_current(connection: Connection, options: Options) -> bool:
+    version = await schema_version(connection, options.namespace)
+    if version > newest_version():
+        raise SchemaMismatch(
+            f"{options.place} was made by a newer Taskyard (schema {version}, this one knows "
+            f"{newest_version()}); upgrade this one"
+        )
+    if version < newest_version():
+        return False
+    made = await connection.fetchval(in_namespace(_GET, options.namespace), "functions")
+    return bool(made == functions_hash())
+
+
+async def _bring_up(connection: Connection, namespace: str) -> None:
+    async def keep(name: str, value: str) -> None:
+        await connection.execute(in_namespace(_SET, namespace), name, value)
+
+    version = await schema_version(connection, namespace)
+    if version == 0:
+        await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema_name(namespace)}")
+        await connection.execute(in_namespace(_META, namespace))
+    for number, sql in migrations(namespace):
+        if number > version:
+            await connection.execute(sql)
+            await keep("schema", str(number))
+    for sql in functions(namespace):
+        await connection.execute(sql)
+    await keep("functions", functions_hash())

@@ -1,0 +1,97 @@
+"""Beats from any thread, without the caller's event loop: a thread with a loop and a connection."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+from taskyard.domain.errors import StoreUnavailable
+from taskyard.store.postgres.connection import Connection, connect
+from taskyard.store.postgres.errors import Raised, is_lost, translate
+from taskyard.store.postgres.options import Options
+
+
+class Pulse:
+    """Started with the first beat; connects again by itself."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._gate = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._connection: Connection | None = None
+        self._busy: asyncio.Lock | None = None
+
+    def row(self, statement: str, *args: object, timeout: float) -> Any:
+        """One call, answered within so many seconds or refused."""
+        call = self._call(statement, args, timeout)
+        future = asyncio.run_coroutine_threadsafe(call, self._started())
+        try:
+            # The coroutine has the same limit; a little more only in case its thread is stuck.
+            return future.result(timeout + 1)
+        except TimeoutError:
+            future.cancel()
+            raise StoreUnavailable(
+                f"{self._options.place} did not answer within {timeout:g} s"
+            ) from None
+        except Raised as error:
+            raise translate(error, self._options.place) from error
+
+    def stop(self) -> None:
+        with self._gate:
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+        if loop is not None and thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        with self._gate:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._busy = asyncio.Lock()
+                self._thread = threading.Thread(
+                    target=self._main,
+                    args=(self._loop,),
+                    name="taskyard-postgres-pulse",
+                    daemon=True,
+                )
+                self._thread.start()
+            return self._loop
+
+    def _main(self, loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        try:
+            loop.run_forever()
+        finally:
+            self._hang_up()
+            loop.run_until_complete(asyncio.sleep(0))  # lets the socket be closed
+            loop.close()
+
+    async def _call(self, statement: str, args: tuple[object, ...], timeout: float) -> Any:
+        assert self._busy is not None
+        async with asyncio.timeout(timeout), self._busy:
+            fresh = self._connection is None
+            try:
+                return await self._ask(statement, args)
+            except Raised as error:
+                self._hang_up()
+                if fresh or not is_lost(error):
+                    raise
+            # The connection died while nobody looked: one beat is worth a second try.
+            return await self._ask(statement, args)
+
+    async def _ask(self, statement: str, args: tuple[object, ...]) -> Any:
+        if self._connection is None:
+            self._connection = await connect(self._options)
+        try:
+            return await self._connection.fetchrow(statement, *args)
+        except asyncio.CancelledError:
+            self._hang_up()
+            raise
+
+    def _hang_up(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.terminate()

@@ -1,0 +1,68 @@
+-- :now
+SELECT taskyard.moment($1)::text
+
+-- :get  one task by its id
+SELECT taskyard.tasks_json(ARRAY(SELECT no FROM taskyard.tasks WHERE id = $1))
+
+-- :find  tasks by filter, newest first
+SELECT taskyard.find($1, $2, $3, $4, $5, $6)
+
+-- :endings  those of these tasks that have ended
+SELECT taskyard.endings($1)
+
+-- :counts
+SELECT json_build_object(
+           'queued', (SELECT count(*) FROM taskyard.ready) + (SELECT count(*) FROM taskyard.parked),
+           'pending', (SELECT count(*) FROM taskyard.pending),
+           'running', (SELECT count(*) FROM taskyard.running),
+           'failed', bad.failed, 'cancelled', bad.cancelled,
+           'completed', (SELECT count(*) FROM taskyard.done) - bad.failed - bad.cancelled)
+  FROM (SELECT count(*) FILTER (WHERE state = 'failed') AS failed,
+               count(*) FILTER (WHERE state = 'cancelled') AS cancelled
+          FROM taskyard.done WHERE state <> 'completed') AS bad
+
+-- :lanes
+SELECT coalesce(json_agg(json_build_object(
+           'name', l.name, 'capacity', l.capacity, 'paused', l.paused, 'paused_reason', l.paused_reason,
+           'order', l.lane_order, 'running', coalesce(r.n, 0),
+           'queued', coalesce(q.n, 0) + coalesce(w.n, 0), 'pending', coalesce(d.n, 0)) ORDER BY l.name), '[]')
+  FROM taskyard.lanes AS l
+       LEFT JOIN (SELECT lane, count(*) AS n FROM taskyard.running GROUP BY lane) AS r ON r.lane = l.no
+       LEFT JOIN (SELECT lane, count(*) AS n FROM taskyard.ready GROUP BY lane) AS q ON q.lane = l.no
+       LEFT JOIN (SELECT lane, count(*) AS n FROM taskyard.parked GROUP BY lane) AS w ON w.lane = l.no
+       LEFT JOIN (SELECT lane, count(*) AS n FROM taskyard.pending GROUP BY lane) AS d ON d.lane = l.no
+
+-- :keys  the keys that are held or waited for
+SELECT coalesce(json_agg(json_build_object(
+           'name', k.key, 'limit', taskyard.key_limit(k.key), 'waiting', k.waiting,
+           'holders', (SELECT coalesce(json_agg(t.id ORDER BY t.no), '[]')
+                         FROM taskyard.held AS h JOIN taskyard.tasks AS t ON t.no = h.no
+                        WHERE h.key = k.key))
+           ORDER BY k.waiting DESC, k.key), '[]')
+  FROM (SELECT n.key, (SELECT count(*) FROM taskyard.parked AS w WHERE w.key = n.key) AS waiting
+          FROM (SELECT DISTINCT key FROM taskyard.held
+                 UNION SELECT key FROM taskyard.waited_keys()) AS n
+         ORDER BY waiting DESC, n.key LIMIT $1) AS k
+
+-- :key_rules
+SELECT coalesce(json_agg(json_build_object('pattern', pattern, 'limit', key_limit) ORDER BY pattern), '[]')
+  FROM taskyard.key_rules
+
+-- :nodes
+SELECT coalesce(json_agg(json_build_object(
+           'id', n.id, 'lease', n.lease, 'state', n.state, 'kinds', n.kinds, 'slots', n.slots,
+           'running', (SELECT count(*) FROM taskyard.running AS r WHERE r.lease = n.lease),
+           'capabilities', n.capabilities, 'labels', n.labels::json, 'process', n.process::json,
+           'registered_at', n.registered_at, 'seen_at', n.seen_at,
+           'lease_seconds', n.lease_us / 1e6::double precision,
+           'lease_left', (n.until - taskyard.moment($1)) / 1e6::double precision) ORDER BY n.lease), '[]')
+  FROM taskyard.nodes AS n
+
+-- :audit
+SELECT coalesce(json_agg(json_build_object(
+           'no', a.no, 'at', a.at, 'actor', a.actor, 'action', a.action, 'subject', a.subject,
+           'detail', a.detail) ORDER BY a.no DESC), '[]')
+  FROM (SELECT * FROM taskyard.audit WHERE $1::bigint IS NULL OR no < $1 ORDER BY no DESC LIMIT $2) AS a
+
+-- :facts  what explain needs to know of a task that waits
+SELECT taskyard.facts($1, $2, $3)

