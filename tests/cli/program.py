@@ -20,7 +20,7 @@ from taskyard import Task, Yard
 
 T = TypeVar("T")
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 _OWN = ("COLUMNS", "FORCE_COLOR", "NO_COLOR", "TERM", "TASKYARD_URL")
 
 
