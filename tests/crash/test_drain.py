@@ -10,7 +10,7 @@ from tests.crash.scene import Scene
 SECOND_SIGNAL = 130
 
 
-@pytest.mark.spec("engine-24", "reliability-15", "engine-18")
+@pytest.mark.spec("engine-24", "engine-18")
 async def test_a_drain_under_load_loses_and_charges_nothing(scene: Scene) -> None:
     kinds = scene.kinds
     worker = scene.worker("a", slots=4, grace=1.0)

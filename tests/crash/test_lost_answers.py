@@ -79,7 +79,7 @@ def kind(yard: Yard, runs: list[tuple[str, int]]) -> Callable[..., object]:
     return note
 
 
-@pytest.mark.spec("engine-13", "reliability-9")
+@pytest.mark.spec("engine-13")
 @pytest.mark.parametrize("times", [1, 3])
 @pytest.mark.usefixtures("kind")
 async def test_a_claim_whose_answer_was_lost_is_found_again(
@@ -113,7 +113,7 @@ async def test_an_enqueue_whose_answer_was_lost_can_be_repeated(
     assert runs == [(task.id, 1)]
 
 
-@pytest.mark.spec("engine-19", "reliability-9")
+@pytest.mark.spec("engine-19")
 @pytest.mark.usefixtures("kind")
 async def test_a_finish_whose_answer_was_lost_is_not_done_twice(
     yard: Yard, runs: list[tuple[str, int]]

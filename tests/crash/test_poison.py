@@ -11,7 +11,7 @@ from tests.crash.record import What
 from tests.crash.scene import Scene
 
 
-@pytest.mark.spec("engine-22", "reliability-14")
+@pytest.mark.spec("engine-22")
 async def test_a_task_that_kills_its_process_three_times_is_poison(scene: Scene) -> None:
     task_id = await scene.enqueue_one(scene.kinds.deadly.new())
 
