@@ -7,6 +7,7 @@ import signal
 
 import pytest
 
+from taskyard.cli.target import without_secrets
 from tests.cli.program import Program
 
 NASTY = "[bold]x[/bold] \x1b[31mred\x1b[0m \x07\x9b2J \u202eback\r"
@@ -118,6 +119,19 @@ def test_options_reach_the_task(taskyard: Program) -> None:
     wanted = {"id": "my-id", "priority": 2, "lane": "fast", "keys": ["a", "b"], "dedup": "d",
               "timeout": 9.0, "max_charged": 1, "state": "pending"}  # fmt: skip
     assert {name: task[name] for name in wanted} == wanted
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("sqlite:///a@b.db", "sqlite:///a@b.db"),
+        ("postgresql://me:s@cret@host/yard", "postgresql://host/yard"),
+        ("redis://:secret@host:6379/0?namespace=a", "redis://host:6379/0?namespace=a"),
+        ("postgresql://host/yard?password=secret&x=1", "postgresql://host/yard?password=…&x=1"),
+    ],
+)
+def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
+    assert without_secrets(url) == shown
 
 
 def test_help_and_version(taskyard: Program) -> None:

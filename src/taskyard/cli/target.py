@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import os
+import re
 from collections.abc import Awaitable, Callable
 from typing import Annotated, TypeVar
 
@@ -65,9 +66,17 @@ def ask(where: Where, question: Callable[[Yard], Awaitable[T]]) -> T:
 
 async def _ask(yard: Yard, question: Callable[[Yard], Awaitable[T]]) -> T:
     if not await yard.exists():
-        raise NoYard(f"there is no yard at {yard.url} (use --url URL or --app APP to name another)")
+        raise NoYard(
+            f"there is no yard at {without_secrets(yard.url)} "
+            "(use --url URL or --app APP to name another)"
+        )
     async with yard:
         return await question(yard)
+
+
+def without_secrets(url: str) -> str:
+    """For messages: without user and password."""
+    return re.sub(r"(?<=[?&]password=)[^&]*", "…", re.sub(r"(?<=//)[^/]*@", "", url))
 
 
 def actor() -> str:

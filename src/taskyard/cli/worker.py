@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 
 from taskyard.cli.application import load_yard
-from taskyard.cli.errors import INTERRUPTED
 from taskyard.cli.logs import LogFormat, LogLevel, set_up_logs
 from taskyard.cli.target import AppArgument
 from taskyard.domain.errors import ConfigurationError
@@ -64,12 +63,8 @@ def worker(
 
 def _run(yard: Yard, **options: Any) -> None:
     runner = asyncio.Runner(loop_factory=_fast_loop())
-    try:
-        clean = runner.run(_work(yard, options))
-    except SystemExit:
-        _leave(INTERRUPTED)  # the second signal
-    if not clean:
-        _leave(0)
+    if not runner.run(_work(yard, options)):
+        _leave()
     runner.close()
 
 
@@ -82,10 +77,10 @@ async def _work(yard: Yard, options: dict[str, Any]) -> bool:
     return not left or not (await asyncio.wait(left, timeout=LAST_CHANCE))[1]
 
 
-def _leave(code: int) -> None:
+def _leave() -> None:
     """Without waiting for bodies that do not stop: what was to be written has been written."""
     logging.shutdown()
-    os._exit(code)
+    os._exit(0)
 
 
 def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
