@@ -76,7 +76,7 @@ async def _ask(yard: Yard, question: Callable[[Yard], Awaitable[T]]) -> T:
 
 def without_secrets(url: str) -> str:
     """For messages: without user and password."""
-    return re.sub(r"(?<=[?&]password=)[^&]*", "…", re.sub(r"(?<=//)[^/]*@", "", url))
+    return re.sub(r"(?<=[?&]password=)[^&]*", "…", re.sub(r"(?<=://)[^/]*@", "", url))
 
 
 def actor() -> str:
