@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
+from typing import Any
 
 from taskyard.domain.clock import LONGEST
 from taskyard.domain.errors import Fatal
@@ -30,9 +31,9 @@ def http_status(error: BaseException) -> int | None:
 
     httpx, requests and aiohttp each put it elsewhere, and none of them is a dependency.
     """
-    for holder in (error, getattr(error, "response", None)):
+    for holder in (error, _of(error, "response")):
         for name in ("status_code", "status", "code"):
-            value = getattr(holder, name, None)
+            value = _of(holder, name)
             if isinstance(value, int) and 100 <= value <= 599:
                 return value
     return None
@@ -43,14 +44,22 @@ def retry_after(error: BaseException) -> float | None:
     asked = getattr(error, "after", None) if isinstance(error, Retry) else None
     if asked is not None:
         return float(asked)
-    headers = getattr(getattr(error, "response", None), "headers", None)
+    headers = _of(_of(error, "response"), "headers")
     if headers is None:
-        headers = getattr(error, "headers", None)
+        headers = _of(error, "headers")
     try:
         wanted = _seconds(headers["Retry-After"]) if headers is not None else None
     except (KeyError, TypeError, ValueError):
         return None
     return wanted if wanted is not None and 0 <= wanted <= LONGEST else None
+
+
+def _of(holder: object, name: str) -> Any:
+    """An attribute of something foreign: looking at it may run code that raises."""
+    try:
+        return getattr(holder, name, None)
+    except Exception:
+        return None
 
 
 def _seconds(header: str) -> float:

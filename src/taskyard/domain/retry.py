@@ -61,6 +61,8 @@ class Retry(Exception):
 
     def __init__(self, message: str = "retry asked for", *, after: float | None = None) -> None:
         super().__init__(message)
+        if after is not None and not isinstance(after, int | float):
+            raise InvalidOption(f"Retry takes `after` in seconds, not {after!r}")
         self.after = after
 
     @staticmethod

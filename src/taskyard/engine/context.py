@@ -105,4 +105,16 @@ class Context:
 
     def _wait_for(self, make: Callable[[], Coroutine[object, object, T]]) -> T:
         """From the body's thread to the worker's loop and back."""
+        if _on(self._loop):
+            raise RuntimeError(
+                "this would block the event loop for ever: in an async handler use "
+                "`await ctx.progress(…)` and `await ctx.enqueue(…)`"
+            )
         return asyncio.run_coroutine_threadsafe(make(), self._loop).result()
+
+
+def _on(loop: asyncio.AbstractEventLoop) -> bool:
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False  # a thread without a loop

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from functools import partial
 from queue import SimpleQueue
 
-import msgspec
-
 from taskyard.domain.outcome import Outcome
 from taskyard.domain.points import Point, reach
 from taskyard.engine.job import Job, Stop
@@ -75,7 +73,7 @@ class CoroutineExecutor:
     async def _body(self, job: Job) -> Outcome:
         try:
             args, kwargs = job.arguments()
-        except msgspec.MsgspecError as error:
+        except Exception as error:
             return job.undecodable(error)
         reach(Point.BEFORE_BODY)
         try:
@@ -137,7 +135,7 @@ class ThreadExecutor:
     def _body(self, job: Job) -> Outcome:
         try:
             args, kwargs = job.arguments()
-        except msgspec.MsgspecError as error:
+        except Exception as error:
             return job.undecodable(error)
         reach(Point.BEFORE_BODY)
         try:

@@ -87,6 +87,14 @@ class Job:
         return Succeeded(encoded.decode())
 
     def raised(self, error: BaseException) -> Outcome:
+        """Always an outcome: a job that got none would keep its slot and its keys for ever."""
+        try:
+            return self._judged(error)
+        except Exception as second:
+            text = f"(it cannot be looked at: {type(second).__name__})"
+            return Failed(TaskError(type(error).__name__, text))
+
+    def _judged(self, error: BaseException) -> Outcome:
         if isinstance(error, asyncio.CancelledError) and self.stop is not None:
             return self._stopped()
         if isinstance(error, Cancelled):
