@@ -10,7 +10,7 @@ from taskyard import Yard
 from tests.cli.program import Program
 
 
-@pytest.mark.spec("engine-32", "engine-33")
+@pytest.mark.spec("engine-32")
 def test_a_task_is_enqueued_run_and_shown(taskyard: Program) -> None:
     task_id = taskyard.enqueue("greet", "name=World", "times=2", "--priority", "3")
     assert taskyard.task(task_id)["state"] == "queued"
@@ -151,7 +151,7 @@ def test_a_duplicate_says_so_and_names_the_task_in_its_way(taskyard: Program) ->
     }
 
 
-@pytest.mark.spec("lifecycle-1", "lifecycle-2", "lifecycle-3", "engine-14", "lifecycle-6")
+@pytest.mark.spec("engine-14", "lifecycle-6")
 def test_lanes_are_limited_paused_and_resumed(taskyard: Program) -> None:
     first, second = taskyard.enqueue("hold"), taskyard.enqueue("hold")
     assert "held" in taskyard("lanes", "set", "held", "--capacity", "1")
@@ -173,7 +173,7 @@ def test_lanes_are_limited_paused_and_resumed(taskyard: Program) -> None:
     assert (held["running"], held["capacity"], held["paused"]) == (3, None, False)
 
 
-@pytest.mark.spec("engine-14", "lifecycle-5", "lifecycle-6")
+@pytest.mark.spec("engine-14", "lifecycle-6")
 def test_explain_names_the_holder_of_a_key(taskyard: Program) -> None:
     holder = taskyard.enqueue("hold", "--key", "sub:7")
     with taskyard.worker():
