@@ -118,6 +118,7 @@ def keep(name: str, bench: Bench, figures: Sequence[Figure], started: datetime) 
         "started": started.isoformat(timespec="seconds"),
         "machine": {
             "cores": os.cpu_count(),
+            "load": os.getloadavg(),  # how much else it had to do
             "system": platform.platform(),
             "python": platform.python_version(),
             "sqlite": apsw.sqlite_lib_version(),

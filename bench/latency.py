@@ -14,7 +14,7 @@ from bench.figure import Figure, Stage, median, percentile
 from bench.worker_process import make_yard, worker_process
 from taskyard import Yard
 
-SPEC = ("engine-23", "engine-28")
+SPEC = ("engine-28",)
 BOUND = (
     "An idle worker starts a task within 2 ms (p50) of its enqueue in the same process, and within "
     "15 ms when another process enqueued it on the same file."

@@ -61,7 +61,11 @@ def status(path: Path, name: str) -> int:
 
 
 def commits(database: Path) -> int:
-    """The change counter in the header of the WAL index (wal.c: WalIndexHdr.iChange)."""
+    """The change counter in the header of the WAL index (wal.c: WalIndexHdr.iChange).
+
+    Only for a database that this process has not open itself: closing the file here would drop
+    the locks SQLite holds on it.
+    """
     header = Path(f"{database}-shm").read_bytes()[:12]
     return int.from_bytes(header[8:12], "little")
 

@@ -11,7 +11,7 @@ from bench.worker_process import make_yard, worker_process
 from taskyard import Yard
 from taskyard.domain.state import State
 
-SPEC = ("engine-12", "engine-20", "engine-23")
+SPEC = ("engine-12", "engine-28")
 BOUND = (
     "A worker with a million tasks queued stays under 100 MB; an idle one takes under 1 % of a "
     "core, and writes little more than its lease."
