@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import os
 import signal
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
@@ -43,6 +45,7 @@ R = TypeVar("R")
 
 DEFAULT_URL = "sqlite:///yard.db"
 DEFAULT_ACTOR = "python"
+EXIT_INTERRUPTED = 130
 
 
 class Declare:
@@ -289,8 +292,10 @@ class Yard:
 
 def _on_signal(stopped: asyncio.Event) -> None:
     if stopped.is_set():
-        # Twice: whoever sent it does not want to wait. Tasks are rescued by the next worker.
-        raise SystemExit(130)
+        # Twice: whoever sent it does not want to wait, not even for bodies that ignore it. The
+        # next worker proves this process dead and takes its tasks back at once.
+        logging.shutdown()
+        os._exit(EXIT_INTERRUPTED)
     stopped.set()
 
 

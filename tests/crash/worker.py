@@ -55,11 +55,7 @@ def run(options: WorkerOptions) -> None:
         hooks.append(_kill_at(*options.kill_at, recorder))
     _record_leaving(recorder)
     runner = asyncio.Runner()
-    try:
-        runner.run(_work(yard, options))
-    except SystemExit as error:  # the second signal: nobody waits for bodies any more
-        recorder.write(What.LEFT, how=str(error.code))
-        os._exit(int(str(error.code)))
+    runner.run(_work(yard, options))
     runner.close()
     recorder.write(What.DOWN)
 
