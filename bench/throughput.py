@@ -1,20 +1,24 @@
 """Tasks a second on SQLite, beside huey on the same disk in the same minutes.
 
 Each round runs every side in a fresh process on a fresh file. What counts is the ratio of the
-medians: absolute figures of a shared machine differ by the hour.
+medians: absolute figures of a shared machine differ by the hour. The ratio itself depends on the
+disk: a peer that waits for the disk with every task falls further behind on a slow one, so what
+an fsync took in the same rounds is shown beside it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from bench.figure import Figure, Stage, median, spread
+from bench.figure import Figure, Stage, median, percentile, spread
 
 SPEC = ("engine-28",)
 BOUND = "Reported only; no bound yet."
@@ -40,14 +44,22 @@ async def measure(stage: Stage) -> list[Figure]:
         "uvloop": (own, ["uvloop"]),
     }
     rates: dict[str, Rates] = {name: {} for name in sides}
+    syncs: list[float] = []
     with stage.steps("rounds", ROUNDS * len(sides)) as advance:
         for _ in range(ROUNDS):
             for name, (command, options) in sides.items():
                 measured = await one_round(stage.folder, command, options)
                 for what, rate in measured.items():
                     rates[name].setdefault(what, []).append(rate)
+                syncs += time_syncs(stage.folder)
                 advance(1)
-    return figures(rates["huey"], rates["taskyard"], rates["uvloop"])
+    disk = Figure(
+        name="an fsync of this disk, p50",
+        value=median(syncs),
+        unit="ms",
+        detail=f"p99 {percentile(syncs, 99):.1f} ms",
+    )
+    return [*figures(rates["huey"], rates["taskyard"], rates["uvloop"]), disk]
 
 
 async def environment(name: str, requirement: str) -> Path:
@@ -76,6 +88,18 @@ async def output(command: Sequence[str]) -> bytes:
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
     return said
+
+
+def time_syncs(folder: Path, times: int = 30) -> list[float]:
+    """What the disk takes for a page and an fsync, in ms."""
+    taken: list[float] = []
+    with (folder / "page").open("wb", buffering=0) as file:
+        for _ in range(times):
+            begun = time.perf_counter()
+            file.write(bytes(4096))
+            os.fsync(file.fileno())
+            taken.append(1e3 * (time.perf_counter() - begun))
+    return taken
 
 
 def figures(huey: Rates, own: Rates, uvloop: Rates) -> list[Figure]:
