@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from taskyard import Context, State, Yard
 from taskyard.domain.errors import StoreUnavailable
-from taskyard.domain.node import Hold, News
+from taskyard.domain.node import Hold, NewNode, News
 from taskyard.engine.hand import Hand
-from taskyard.engine.heartbeat import EXIT_LEASE_ENDED, EXIT_LOOP_BLOCKED, Heartbeat
+from taskyard.engine.heartbeat import EXIT_LEASE_ENDED, EXIT_LOOP_BLOCKED, Heartbeat, lease_time
 from taskyard.store.port import Claim, ClaimRequest, Turn
 from tests.engine.waits import ended, found, running, until, working
 
@@ -252,6 +254,146 @@ async def test_a_worker_that_cannot_renew_stops_its_bodies_then_leaves() -> None
     await beating.stop()
     assert len(warned) == 1
     assert warned[0] < began + 0.6  # asked to stop before the lease had ended
+
+
+@pytest.mark.spec("engine-20")
+async def test_no_beat_is_waited_for_past_the_end_of_the_lease() -> None:
+    """Waiting for an answer must not keep the thread from ending bodies in time."""
+    left: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    beating = heartbeat(News, FakeBodies(), lambda: None, left)
+    began, ttl = beating.renewed, 0.6
+    for percent in range(100):
+        gone = ttl * percent / 100
+        patience = beating._patience(began + gone)
+        assert 0 < patience <= ttl / 6
+        if gone < ttl * 0.9:  # later than that the process has left
+            assert gone + patience < ttl
+
+
+async def test_the_heartbeat_survives_what_it_did_not_expect() -> None:
+    left: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    thrice = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    beats: list[float] = []
+
+    def broken(_now: float) -> None:
+        raise RuntimeError("dictionary changed size during iteration")
+
+    def beat() -> News:
+        beats.append(lease_time())
+        if len(beats) == 3:
+            loop.call_soon_threadsafe(thrice.set)
+        return News()
+
+    beating = heartbeat(beat, FakeBodies(), lambda: None, left)
+    beating._watch_lease = broken  # type: ignore[method-assign,assignment]
+    beating.start()
+    await asyncio.wait_for(thrice.wait(), 20)
+    await beating.stop()
+
+
+@pytest.mark.spec("engine-20")
+async def test_a_lease_counts_from_before_it_was_asked_for(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register = yard.store.register
+
+    async def slow(node: NewNode) -> int:
+        lease = await register(node)
+        await asyncio.sleep(0.3)  # the answer is late; the lease has begun
+        return lease
+
+    monkeypatch.setattr(yard.store, "register", slow)
+    began = lease_time()
+    async with working(yard) as worker:
+        assert worker._heartbeat.renewed - began < 0.3
+
+
+@pytest.mark.spec("engine-20")
+async def test_nothing_is_claimed_while_the_lease_is_in_danger(yard: Yard) -> None:
+    attempts: list[int] = []
+
+    @yard.task()
+    async def endless(ctx: Context) -> None:
+        attempts.append(ctx.attempt)
+        await asyncio.Event().wait()
+
+    async with working(yard) as worker:
+        handle = await endless.enqueue()
+        await running(handle)
+        worker._endangered()
+        task = await until(handle, State.QUEUED)
+        assert (task.reason, task.charged) == ("released", 0)
+        late = await endless.enqueue()
+        worker._hear(await yard.store.news(worker.lease), time.monotonic())  # read, not renewed
+        await asyncio.sleep(0.2)
+        assert await late.status() is State.QUEUED
+        worker._hear_beat(yard.store.beat(worker.lease, timeout=5), time.monotonic())
+        await running(handle)
+        await running(late)
+    assert sorted(attempts) == [1, 1, 2]
+
+
+@pytest.mark.spec("engine-24")
+async def test_a_claim_that_is_answered_during_a_drain_is_given_back(yard: Yard) -> None:
+    started: list[int] = []
+
+    @yard.task()
+    async def work(ctx: Context) -> None:
+        started.append(ctx.attempt)
+
+    turn = yard.store.turn
+    taken, go = asyncio.Event(), asyncio.Event()
+
+    async def slow(verdicts: list[object], request: ClaimRequest) -> Turn:
+        answer = await turn(verdicts, request)  # type: ignore[arg-type]
+        if answer.claim.tasks:
+            taken.set()
+            await go.wait()
+        return answer
+
+    yard.store.turn = slow  # type: ignore[assignment,method-assign]
+    worker = yard.worker()
+    await worker.start()
+    stop, stopping_pump = worker._pump.stop, asyncio.Event()
+
+    async def stop_pump() -> None:
+        stopping_pump.set()
+        await stop()
+
+    worker._pump.stop = stop_pump  # type: ignore[method-assign]
+    handle = await work.enqueue()
+    await taken.wait()
+    stopping = asyncio.create_task(worker.stop())
+    again = asyncio.create_task(worker.stop())
+    await stopping_pump.wait()
+    assert not again.done()  # the second one waits for the first
+    go.set()
+    await asyncio.gather(stopping, again)
+    task = await handle.task()
+    assert (task.state, task.reason, task.charged) == (State.QUEUED, "released", 0)
+    assert started == []
+    assert await yard.nodes() == []
+
+
+@pytest.mark.spec("engine-24")
+async def test_a_drain_does_not_need_the_loops_pool(yard: Yard) -> None:
+    full = threading.Event()
+
+    @yard.task()
+    async def stubborn() -> None:
+        await asyncio.to_thread(full.wait)
+
+    loop = asyncio.get_running_loop()
+    pool = ThreadPoolExecutor(1)
+    loop.set_default_executor(pool)
+    try:
+        async with working(yard):
+            await running(await stubborn.enqueue())
+        async with asyncio.timeout(20):
+            await yard.close()
+    finally:
+        full.set()
 
 
 @pytest.mark.spec("engine-20")

@@ -228,6 +228,23 @@ async def test_a_store_in_memory_works_and_wakes_its_listeners() -> None:
     await store.close()
 
 
+@pytest.mark.spec("engine-23")
+async def test_a_store_in_memory_wakes_nobody_for_nothing() -> None:
+    """A worker looks again when it is woken: woken by its own looking it would never rest."""
+    store = SqliteStore(":memory:")
+    woken: list[Hint] = []
+    stop = store.listen(woken.append)
+    idle = await node(store)
+    await asyncio.sleep(0)
+    assert woken != []
+    woken.clear()
+    assert await idle.claim() == []
+    await asyncio.sleep(0)
+    assert woken == []
+    stop()
+    await store.close()
+
+
 @pytest.mark.spec("engine-27")
 async def test_two_stores_in_memory_are_two_places() -> None:
     one, other = open_store("sqlite://:memory:"), open_store("sqlite://:memory:")

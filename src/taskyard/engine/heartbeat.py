@@ -53,6 +53,7 @@ class Heartbeat:
         *,
         on_news: Callable[[News, float], None],
         on_danger: Callable[[], None],
+        since: float | None = None,
         leave: Callable[[int], None] = os._exit,
     ) -> None:
         self._store = store
@@ -66,7 +67,9 @@ class Heartbeat:
         self._loop_thread = threading.get_ident()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self.renewed = lease_time()  # the lease holds at least until renewed + ttl
+        self._gone = asyncio.Event()
+        # The lease holds at least until renewed + ttl: counted from before it was asked for.
+        self.renewed = lease_time() if since is None else since
         self.steady_since = self.renewed  # unbroken contact with the store since then
         self._pulse = time.monotonic()
         self._pulse_asked = False
@@ -80,9 +83,10 @@ class Heartbeat:
             self._thread.start()
 
     async def stop(self) -> None:
+        """Not by joining in the loop's pool, which bodies may have filled."""
         self._stopping.set()
         if self._thread is not None:
-            await asyncio.to_thread(self._thread.join)
+            await self._gone.wait()
             self._thread = None
 
     @property
@@ -105,17 +109,21 @@ class Heartbeat:
         due = lease_time() + every
         tick = min(1.0, self._ttl / 10)
         while not self._stopping.wait(tick):
-            now = lease_time()
-            if now >= due:
-                due = now + (every if self._beat(now) else tick)
-            self._watch_loop(time.monotonic())
-            self._watch_lease(lease_time())
+            try:
+                now = lease_time()
+                if now >= due:
+                    due = now + (every if self._beat(now) else tick)
+                self._watch_loop(time.monotonic())
+                self._watch_lease(lease_time())
+            except Exception:
+                log.exception("heartbeat")  # without this thread nobody stops bodies in time
+        self._tell(self._gone.set)
 
     def _beat(self, now: float) -> bool:
         """Renew. Counts from before the call: the store's clock started no earlier."""
         asked = time.monotonic()
         try:
-            news = self._store.beat(self._lease, timeout=self._ttl / 6)
+            news = self._store.beat(self._lease, timeout=self._patience(now))
         except Exception as error:
             log.warning("beat failed", lease=self._lease, error=str(error))
             self.steady_since = lease_time()
@@ -127,6 +135,13 @@ class Heartbeat:
             self._endangered = None
         self._tell(self._on_news, news, asked)
         return True
+
+    def _patience(self, now: float) -> float:
+        """No beat is waited for past the moment when bodies have to be gone."""
+        left = self.renewed + self._ttl - now
+        if left <= 0:
+            return self._ttl / 6  # we were frozen: it is too late anyway, and news matter more
+        return max(self._ttl / 20, min(self._ttl / 6, left - self._ttl / 10))
 
     def _tell(self, function: Callable[..., None], *args: object) -> None:
         try:

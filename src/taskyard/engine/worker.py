@@ -15,7 +15,7 @@ from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress
 from taskyard.engine.context import Context
 from taskyard.engine.executor import CoroutineExecutor, ThreadExecutor
 from taskyard.engine.hand import Hand
-from taskyard.engine.heartbeat import Heartbeat
+from taskyard.engine.heartbeat import Heartbeat, lease_time
 from taskyard.engine.identity import new_node_id, this_process
 from taskyard.engine.job import Job, Stop
 from taskyard.engine.log import logger
@@ -71,6 +71,7 @@ class Worker:
         self._draining = False
         self._endangering = False
         self._emptied = asyncio.Event()
+        self._stopped = asyncio.Event()
         self._rejoining: asyncio.Task[None] | None = None
 
     # --- life ---
@@ -97,13 +98,12 @@ class Worker:
             self._store,
             self.hand,
             self._bell,
-            may_claim=lambda: self._heartbeat.holds,
+            may_claim=lambda: self._is_sure,
             on_claim=self._take,
             on_end=self._ended,
         )
         await rescue_predecessors(self._store)
-        self.lease = await self._register()
-        self._heartbeat = self._beat()
+        await self._join()
         self._upkeep = Upkeep(self._store, self._notifier, self)
         self._pump.start(self.lease)
         self._upkeep.start()
@@ -112,13 +112,22 @@ class Worker:
 
     async def stop(self, grace: float | None = None) -> None:
         """Drain: claim nothing more, let bodies finish, then release what has not finished."""
-        if not self._started or self._draining:
+        if not self._started:
+            return
+        if self._draining:
+            await self._stopped.wait()
             return
         self._draining = True
+        try:
+            await self._end_life(self._grace if grace is None else grace)
+        finally:
+            self._stopped.set()
+
+    async def _end_life(self, grace: float) -> None:
         self._pump.stop_claiming()
         await self._quietly(self._store.drain(self.lease))
         self._give_back_ahead()
-        await self._wait_for_bodies(self._grace if grace is None else grace)
+        await self._wait_for_bodies(grace)
         for job in list(self.hand.running.values()):
             job.ask(Stop.DRAIN)
         await self._wait_for_bodies(min(5.0, self._grace))
@@ -148,8 +157,9 @@ class Worker:
         finally:
             await self.stop()
 
-    async def _register(self) -> Lease:
-        return await self._store.register(
+    async def _join(self) -> None:
+        asked = lease_time()
+        self.lease = await self._store.register(
             NewNode(
                 id=self.node_id,
                 kinds=self._kinds,
@@ -158,18 +168,22 @@ class Worker:
                 lease_seconds=self._lease_seconds,
             )
         )
-
-    def _beat(self) -> Heartbeat:
-        heartbeat = Heartbeat(
+        self._endangering = False
+        self._heartbeat = Heartbeat(
             self._store,
             self.lease,
             self._lease_seconds,
             self,
-            on_news=self._hear,
+            on_news=self._hear_beat,
             on_danger=self._endangered,
+            since=asked,
         )
-        heartbeat.start()
-        return heartbeat
+        self._heartbeat.start()
+
+    @property
+    def _is_sure(self) -> bool:
+        """Whether a body that starts now may run on: the lease holds and is being renewed."""
+        return self._heartbeat.holds and not self._endangering
 
     async def _quietly(self, step: Awaitable[None]) -> None:
         try:
@@ -190,9 +204,9 @@ class Worker:
     # --- tasks come and go ---
 
     def _take(self, lease: Lease, tasks: list[Claimed], ahead: frozenset[int]) -> None:
-        if lease != self.lease or not self._heartbeat.holds:
-            # An answer that comes so late may be of attempts that others have by now: a body
-            # must not begin. Giving back is fenced, so it harms nobody.
+        if lease != self.lease or not self._is_sure or self._draining:
+            # An answer that comes so late may be of attempts that others have by now, or that
+            # nobody would wait for: no body must begin. Giving back is fenced: it harms nobody.
             for claimed in tasks:
                 self._pump.add(_given_back(Hold(claimed.no, claimed.attempt)))
             return
@@ -204,8 +218,6 @@ class Worker:
                 self.hand.ahead.append(job)
             else:
                 self._begin(job)
-        if self._draining:
-            self._give_back_ahead()
         self._fill()
 
     def _begin(self, job: Job) -> None:
@@ -255,14 +267,18 @@ class Worker:
                         self._hear(news, asked)
                 await asyncio.sleep(NEWS_EVERY)
 
+    def _hear_beat(self, news: News, asked: float) -> None:
+        """Only a beat renews: news that were merely read say nothing about the lease."""
+        if self._endangering and not news.lost:
+            self._endangering = False
+            self._pump.hint()
+        self._hear(news, asked)
+
     def _hear(self, news: News, asked: float) -> None:
         """`asked` is when the question was sent: what was claimed later is not in the answer."""
         if news.lost:
             self._lost()
             return
-        if self._endangering:
-            self._endangering = False
-            self._pump.hint()  # the lease is sure again
         for ask in news.asks:
             job = self.hand.running.get(ask.no)
             if job is not None and job.claimed.attempt == ask.attempt and job.stop is None:
@@ -316,12 +332,11 @@ class Worker:
         await self._heartbeat.stop()
         while True:
             try:
-                self.lease = await self._register()
+                await self._join()
                 break
             except StoreError as error:
                 log.error("register", error=str(error), code=error.code)
                 await asyncio.sleep(1.0)
-        self._heartbeat = self._beat()
         self._pump.renew(self.lease)
         self._pump.hint()
         self._rejoining = None

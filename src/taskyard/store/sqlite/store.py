@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import apsw
@@ -97,28 +98,29 @@ class SqliteStore:
     # --- life ---
 
     async def exists(self) -> bool:
-        return await asyncio.to_thread(holds_yard, self.path, self._namespace)
+        return await _aside(lambda: holds_yard(self.path, self._namespace))
 
     async def open(self) -> None:
         async with self._opening:
             if self._opened:
                 return
-            await asyncio.to_thread(self._writer.start)
-            await asyncio.to_thread(self._reader.start)
+            await _aside(self._writer.start)
+            await _aside(self._reader.start)
             self._opened = True
 
     async def close(self) -> None:
         async with self._opening:
             self._opened = False
-            await asyncio.to_thread(self._watch.stop)
-            await asyncio.to_thread(self._reader.stop)
-            await asyncio.to_thread(self._writer.stop)
+            await _aside(self._watch.stop)
+            await _aside(self._reader.stop)
+            await _aside(self._writer.stop)
 
     async def _write(self, job: Callable[[Tx], T]) -> T:
         if not self._opened:
             await self.open()
+        before = self._writer.commits
         answer = await self._writer.run(job)
-        if self.path == MEMORY:
+        if self.path == MEMORY and self._writer.commits != before:
             self._tell()  # there is no file to watch
         return answer
 
@@ -266,3 +268,9 @@ class SqliteStore:
 
     async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
         return await self._read(lambda tx: read.audit(tx, limit, before))
+
+
+async def _aside(function: Callable[[], T]) -> T:
+    """In a thread of its own: bodies may have filled the loop's pool."""
+    with ThreadPoolExecutor(1, "taskyard-sqlite-life") as own:
+        return await asyncio.get_running_loop().run_in_executor(own, function)
