@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -258,6 +259,34 @@ async def test_what_a_crash_loses_is_said(
 
     assert durability.ok is ok
     assert words in durability.text
+
+
+@pytest.mark.spec("engine-24", "engine-30")
+async def test_a_cancelled_call_is_cancelled_wherever_it_was(start: Start) -> None:
+    """A driver that swallows it would keep a worker from stopping."""
+    async with opened(start().url) as store:
+        for steps in range(30):
+            call = asyncio.create_task(store.promote())
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            if call.cancel():
+                with pytest.raises(asyncio.CancelledError):
+                    await call
+
+
+@pytest.mark.spec("engine-20", "engine-30")
+async def test_a_server_that_hangs_does_not_hold_a_beat_up(start: Start) -> None:
+    server = start()
+    async with opened(server.url) as store:
+        worker = await node(store)
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(StoreUnavailable, match="in time"):
+                store.beat(worker.lease, timeout=0.2)
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+
+        assert not worker.beat().lost
 
 
 @pytest.mark.spec("engine-27")

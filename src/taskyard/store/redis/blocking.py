@@ -25,6 +25,7 @@ class BlockingLink:
         self._client: Any = None
         self._seconds = 0.0
         self._gate = threading.Lock()
+        self._closed = False
 
     def write(self, verb: str, *args: object, timeout: float) -> Any:
         """Run a verb's script, waiting so many seconds at most."""
@@ -36,11 +37,19 @@ class BlockingLink:
             self._hang_up()
             raise translate(error, self._address) from error
         finally:
+            if self._closed:
+                self._hang_up()
             self._gate.release()
 
+    def open(self) -> None:
+        self._closed = False
+
     def close(self) -> None:
-        with self._gate:
+        """Waits for nobody: a call that is under way hangs up itself."""
+        self._closed = True
+        if self._gate.acquire(blocking=False):
             self._hang_up()
+            self._gate.release()
 
     def _run(self, verb: str, args: tuple[object, ...], timeout: float) -> Any:
         call = self._wording.call(verb, args)

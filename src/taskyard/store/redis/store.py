@@ -91,6 +91,7 @@ class RedisStore:
                 f"{self.address} was made by a newer Taskyard (schema {version}, this one knows "
                 f"{SCHEMA}); upgrade this one"
             )
+        self._blocking.open()
         log.info("%s: %s", self.address, server.durability[1])
 
     async def close(self) -> None:
@@ -98,7 +99,7 @@ class RedisStore:
             self._opened = False
             await self._hints.stop()
             await self._link.close()
-            await asyncio.to_thread(self._blocking.close)
+            self._blocking.close()
 
     async def _write(self, verb: str, *args: object) -> Any:
         if not self._opened:
