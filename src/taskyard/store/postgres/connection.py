@@ -83,7 +83,7 @@ class Database:
                 return
             pool = asyncpg.create_pool(
                 self.options.dsn,
-                min_size=1,
+                min_size=0,  # otherwise the pool itself complains loudly while a server is away
                 max_size=MOST_CONNECTIONS,
                 timeout=CONNECT_SECONDS,
                 command_timeout=CALL_SECONDS,

@@ -16,8 +16,18 @@ from taskyard.domain.errors import (
     TaskyardError,
 )
 
-Raised = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
-"""What a call to the driver may raise; ValueError from a wrong argument comes as InterfaceError."""
+Raised = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+)
+"""What a call to the driver may raise; ValueError from a wrong argument comes as InterfaceError.
+
+InternalClientError too: a connection that breaks in the middle of an answer leaves the driver in
+a state it did not foresee.
+"""
 
 # Two calls met in a way only one of them could survive; the other is simply repeated.
 COLLISIONS = (pg.DeadlockDetectedError, pg.SerializationError)
@@ -28,6 +38,7 @@ LOST = (
     pg.AdminShutdownError,
     pg.CrashShutdownError,
     pg.CannotConnectNowError,
+    asyncpg.InternalClientError,
     OSError,
 )
 
