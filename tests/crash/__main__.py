@@ -15,9 +15,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 from rich.table import Table
 
+from tests.crash.places import PLACES
 from tests.crash.run import Outcome, Plan, Progress, Run
 
-STORES = ("sqlite",)
+STORES = tuple(PLACES)
 SHOWN = 10  # violations of each invariant
 
 
@@ -26,13 +27,20 @@ def main() -> int:
     console = Console()
     if options.store not in STORES:
         console.print(
-            f"The crash run does not know the store {options.store!r} yet; "
+            f"The crash run does not know the store {options.store!r}; "
             f"it can try: {', '.join(STORES)}."
         )
         return 2
     seed = secrets.randbelow(10**6) if options.seed is None else options.seed
     console.print(f"seed {seed} (repeat with ARGS='--seed {seed}')")
-    plan = Plan(kills=options.kills, seed=seed, frozen=options.frozen, minutes=options.minutes)
+    plan = Plan(
+        kills=options.kills,
+        seed=seed,
+        store=options.store,
+        server_kills=options.server_kills,
+        frozen=options.frozen,
+        minutes=options.minutes,
+    )
     folder = Path(tempfile.mkdtemp(prefix="taskyard-crash-"))
     outcome = _run(plan, folder, console)
     broken = _report(outcome, console)
@@ -48,6 +56,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--store", default="sqlite")
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int)
+    parser.add_argument(
+        "--server-kills", type=int, default=3, help="of the store's server, where there is one"
+    )
     parser.add_argument(
         "--frozen", type=float, default=0.05, help="share of workers stopped instead of killed"
     )
@@ -85,7 +96,8 @@ def _report(outcome: Outcome, console: Console) -> bool:
         for text in found.violations[:SHOWN]:
             console.print(f"[red]{found.letter}[/] {text}")
     console.print(
-        f"{outcome.kills:,} kills, {outcome.freezes:,} freezes and {outcome.tasks:,} tasks "
+        f"{outcome.kills:,} kills ({outcome.server_kills} more of the server), "
+        f"{outcome.freezes:,} freezes and {outcome.tasks:,} tasks "
         f"in {outcome.seconds:.0f} s, "
         f"drained in {outcome.drained_in:.1f} s"
     )

@@ -81,9 +81,9 @@ class Member:
 class Crew:
     """Starts processes on one store and keeps its record."""
 
-    def __init__(self, folder: Path, *, log: bool = False) -> None:
+    def __init__(self, folder: Path, *, url: str | None = None, log: bool = False) -> None:
         self.folder = folder
-        self.url = f"sqlite:///{folder / 'yard.db'}"
+        self.url = url or f"sqlite:///{folder / 'yard.db'}"
         self.record = folder / "record.jsonl"
         self.recorder = Recorder(self.record, "crew")
         self.members: list[Member] = []

@@ -6,17 +6,23 @@ import asyncio
 import random
 import signal
 from collections import deque
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
 from taskyard import Enqueued, IllegalTransition, NewTask, State, Yard
+from taskyard.domain.errors import StoreError
+from taskyard.domain.task import Duplicate, Enqueue
 from tests.crash.kinds import LANE, SHARED, Kinds
 from tests.crash.record import Recorder, What
 from tests.crash.worker import die_with_parent
 
 KEYS = tuple(f"sub:{number}" for number in range(10))
 WAITING = (State.QUEUED, State.PENDING, State.RUNNING)
+AGAIN = 0.05  # seconds between two tries
+
+T = TypeVar("T")
 
 
 class EnqueuerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +37,15 @@ class EnqueuerOptions(msgspec.Struct, frozen=True, kw_only=True):
 def run(options: EnqueuerOptions) -> None:
     die_with_parent()
     asyncio.run(_main(options))
+
+
+async def insist(call: Callable[[], Awaitable[T]]) -> T:
+    """Ask again until the store answers: it is killed and comes back."""
+    while True:
+        try:
+            return await call()
+        except StoreError:
+            await asyncio.sleep(AGAIN)
 
 
 async def _main(options: EnqueuerOptions) -> None:
@@ -48,10 +63,17 @@ async def _main(options: EnqueuerOptions) -> None:
 async def _room(yard: Yard, backlog: int, stopped: asyncio.Event) -> None:
     """Wait until the workers have caught up."""
     while not stopped.is_set():
-        counts = await yard.counts()
+        counts = await insist(yard.counts)
         if sum(counts.get(state, 0) for state in WAITING) < backlog:
             return
         await asyncio.sleep(0.02)
+
+
+def _saved(tasks: Sequence[NewTask], answers: Sequence[Enqueue]) -> list[str]:
+    """After a lost answer the same tasks are sent again: then each is its own duplicate."""
+    for task, answer in zip(tasks, answers, strict=True):
+        assert answer in (Enqueued(task.id), Duplicate(task.id)), answer
+    return [task.id for task in tasks]
 
 
 class Load:
@@ -68,17 +90,16 @@ class Load:
 
     async def step(self) -> None:
         tasks = [self.task() for _ in range(self._dice.randint(1, 20))]
-        for answer in await self._yard.enqueue(*tasks):
-            assert isinstance(answer, Enqueued)
-            self._recorder.write(What.SAVED, task=answer.id)
-            self._recent.append(answer.id)
+        for task_id in _saved(tasks, await insist(lambda: self._yard.enqueue(*tasks))):
+            self._recorder.write(What.SAVED, task=task_id)
+            self._recent.append(task_id)
             self.saved += 1
         if self._dice.random() < 0.3:
             await self._cancel(self._dice.choice(self._recent))
 
     async def _cancel(self, task_id: str) -> None:
         try:
-            await self._yard.cancel(task_id, actor="enqueuer")
+            await insist(lambda: self._yard.cancel(task_id, actor="enqueuer"))
         except IllegalTransition:
             return  # it has ended already
 

@@ -18,10 +18,12 @@ from taskyard.domain.task import Task
 from taskyard.store.port import Store
 from taskyard.store.url import open_store
 from tests.crash.crew import Crew, Member
+from tests.crash.enqueuer import insist
 from tests.crash.evidence import Evidence, NodeSeen, Seen, collect
 from tests.crash.finding import Finding
 from tests.crash.invariants import check
 from tests.crash.kinds import CAPACITY, LANE, SHARED, SHARED_LIMIT
+from tests.crash.places import PLACES
 from tests.crash.record import What, boot_now
 from tests.crash.worker import LEASE
 
@@ -33,6 +35,8 @@ SAMPLE = 300
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     kills: int
     seed: int
+    store: str = "sqlite"
+    server_kills: int = 3  # where there is a server
     workers: int = 4
     enqueuers: int = 2
     pause: float = 0.3  # seconds between two kills, on average
@@ -46,6 +50,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[Finding]
     kills: int
+    server_kills: int
     freezes: int
     tasks: int
     seconds: float
@@ -65,10 +70,12 @@ class Run:
     ) -> None:
         self._plan = plan
         self._dice = random.Random(plan.seed)
-        self._crew = Crew(folder, log=True)
+        self._place = PLACES[plan.store](folder)
+        self._crew = Crew(folder, url=self._place.url, log=True)
         self._store = open_store(self._crew.url)
         self._tell = tell
         self._kills = 0
+        self._server_kills = 0
         self._freezes = 0
         self._thawing: list[asyncio.Task[None]] = []
         self._exits: Counter[str] = Counter()
@@ -78,9 +85,10 @@ class Run:
 
     async def run(self) -> Outcome:
         began = time.monotonic()
-        await self._prepare()
-        looking = asyncio.create_task(self._look_around())
+        looking: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         try:
+            await self._prepare()
+            looking = asyncio.create_task(self._look_around())
             workers = await self._assault(began)
             drained = time.monotonic()
             await self._drain(workers)
@@ -92,6 +100,7 @@ class Run:
             looking.cancel()
             self._crew.stop()
             await self._store.close()
+            self._place.remove()
         evidence = Evidence(
             lines=self._crew.lines(),
             tasks=tasks,
@@ -105,6 +114,7 @@ class Run:
         return Outcome(
             findings=check(evidence),
             kills=self._kills,
+            server_kills=self._server_kills,
             freezes=self._freezes,
             tasks=len(tasks),
             seconds=time.monotonic() - began,
@@ -114,6 +124,7 @@ class Run:
         )
 
     async def _prepare(self) -> None:
+        self._place.start()
         await self._store.open()
         await self._store.set_lane(LANE, LaneChange(capacity=CAPACITY), actor="crash")
         await self._store.set_key_rule(SHARED, SHARED_LIMIT, actor="crash")
@@ -132,18 +143,36 @@ class Run:
         while not self._enough(began):
             await asyncio.sleep(self._dice.expovariate(1 / plan.pause))
             self._replace_dead(workers)
+            assert all(member.alive for member in enqueuers), "an enqueuer has ended"
             [victim] = self._dice.choices(workers, weights)
             if self._dice.random() < plan.frozen:
                 self._freeze(victim)
             else:
                 victim.kill()
             self._replace_dead(workers)
+            if self._server_is_next():
+                await self._kill_server()
         await asyncio.gather(*self._thawing)
         for member in enqueuers:
             member.terminate()
         for member in enqueuers:
             await asyncio.to_thread(member.wait)
         return workers
+
+    def _server_is_next(self) -> bool:
+        """Evenly over the run."""
+        wanted = self._plan.server_kills if self._place.blows else 0
+        part = self._plan.kills / (wanted + 1)
+        return self._server_kills < wanted and self._kills >= part * (self._server_kills + 1)
+
+    async def _kill_server(self) -> None:
+        """Down for longer or shorter than a lease, as it comes."""
+        blows = self._place.blows
+        how = blows[self._server_kills % len(blows)]
+        self._server_kills += 1
+        await asyncio.to_thread(self._place.stop, how)
+        await asyncio.sleep(self._dice.uniform(0.0, 1.5 * LEASE))
+        await asyncio.to_thread(self._place.start)
 
     def _freeze(self, victim: Member) -> None:
         """For less than a lease or for more, as it comes."""
@@ -189,13 +218,15 @@ class Run:
         fresh = self._crew.lines()
         self._ids = [line.task for line in fresh if line.what is What.SAVED]
         chosen = self._dice.sample(self._ids, min(SAMPLE, len(self._ids)))
-        endings = {ending.id: ending.state for ending in await self._store.endings(chosen)}
+        endings = {
+            ending.id: ending.state for ending in await insist(lambda: self._store.endings(chosen))
+        }
         now = boot_now()
         self._seen += [Seen(now, task_id, endings.get(task_id)) for task_id in chosen]
         asked = boot_now()
         self._nodes += [
             NodeSeen(asked, node.process.pid, node.running)
-            for node in await self._store.nodes()
+            for node in await insist(self._store.nodes)
             if node.process is not None
         ]
         text = f"{len(self._ids):,} tasks, {await _open_tasks(self._store):,} not ended"
@@ -216,7 +247,7 @@ class Run:
 
 
 async def _open_tasks(store: Store) -> int:
-    counts = await store.counts()
+    counts = await insist(store.counts)
     return sum(count for state, count in counts.items() if state not in TERMINAL)
 
 

@@ -17,12 +17,14 @@ from collections.abc import Sequence
 import msgspec
 
 from taskyard import Yard
+from taskyard.domain.errors import StoreUnavailable
 from taskyard.domain.points import Point, hooks
 from taskyard.engine.heartbeat import Heartbeat
 from tests.crash.kinds import Kinds
 from tests.crash.record import Recorder, What
 
 LEASE = 2.0
+EXIT_NO_STORE = 69  # it could not even begin
 _PR_SET_PDEATHSIG = 1
 
 
@@ -55,8 +57,13 @@ def run(options: WorkerOptions) -> None:
         hooks.append(_kill_at(*options.kill_at, recorder))
     _record_leaving(recorder)
     runner = asyncio.Runner()
-    runner.run(_work(yard, options))
-    runner.close()
+    try:
+        runner.run(_work(yard, options))
+    except StoreUnavailable:
+        logging.exception("the worker has ended")
+        sys.exit(EXIT_NO_STORE)
+    finally:
+        runner.close()
     recorder.write(What.DOWN)
 
 

@@ -18,6 +18,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+import psutil
+
 VARIABLE = "TASKYARD_TEST_PG_URL"
 VERSIONS = {16: "pginstall", 18: "pginstall18"}
 _PATIENCE = 60.0
@@ -39,6 +41,11 @@ class PostgresServer:
     @property
     def url(self) -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
 
     @property
     def log(self) -> str:
@@ -73,8 +80,10 @@ class PostgresServer:
         """SIGINT is PostgreSQL's fast shutdown, SIGQUIT the one that needs recovery."""
         process, self._process = self._process, None
         if process is not None:
+            family = psutil.Process(process.pid).children() if how is signal.SIGKILL else []
             process.send_signal(how)
             process.wait(_PATIENCE)
+            _wait_for_orphans(family)
 
     def remove(self) -> None:
         self.stop()
@@ -153,6 +162,22 @@ def _as_unprivileged(*, die_with_parent: bool = False) -> Callable[[], None]:
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
 
     return become
+
+
+def _wait_for_orphans(family: list[psutil.Process]) -> None:
+    """They see by themselves that their parent was killed; until then no other may start."""
+    until = time.monotonic() + _PATIENCE
+    while any(_is_alive(process) for process in family):
+        if time.monotonic() > until:
+            raise RuntimeError(f"processes of a killed server go on: {family}")
+        time.sleep(0.01)
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _free_port() -> int:
