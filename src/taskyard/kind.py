@@ -35,6 +35,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     run_at: Instant | None = None
     deadline: Instant | None = None
 
+    def then(self, later: Options) -> Options:
+        """These, and what was said later."""
+        said = msgspec.structs.asdict(later)
+        unsaid = msgspec.structs.asdict(Options())
+        return msgspec.structs.replace(
+            self, **{name: value for name, value in said.items() if value != unsaid[name]}
+        )
+
 
 class Entrance(Office, Protocol):
     """What a kind asks of its yard."""
@@ -70,14 +78,19 @@ class TaskKind(Generic[P, R]):
         run_at: datetime | None = None,
         deadline: datetime | None = None,
     ) -> TaskKind[P, R]:
-        """The same kind with other policies for what is enqueued through the answer."""
+        """The same kind with other policies for what is enqueued through the answer.
+
+        What is not said here stays as it was said before.
+        """
         if dedup_until not in tuple(Until):
             raise InvalidOption(f"dedup_until must be start or end, not {dedup_until!r}")
         if retries is not None and retries < 0:
             raise InvalidOption(f"retries must be 0 or more, not {retries}")
         if isinstance(keys, str):
             raise InvalidOption("keys takes a list of names; for a single one use key=")
-        options = Options(
+        if isinstance(requires, str):
+            raise InvalidOption("requires takes a list of names")
+        said = Options(
             id=id,
             lane=lane,
             priority=priority,
@@ -92,7 +105,7 @@ class TaskKind(Generic[P, R]):
             run_at=_instant("run_at", run_at),
             deadline=_instant("deadline", deadline),
         )
-        return TaskKind(self._kind, self._entrance, options)
+        return TaskKind(self._kind, self._entrance, self._options.then(said))
 
     def new(self, *args: P.args, **kwargs: P.kwargs) -> NewTask:
         """The task for these arguments, checked but not saved: for `yard.enqueue(*tasks)`."""

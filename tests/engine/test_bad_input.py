@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from taskyard import Retry, TaskKind, Yard
+from taskyard import Context, Retry, TaskKind, Yard
 from taskyard.domain.errors import (
     ConfigurationError,
     InvalidArguments,
@@ -98,6 +98,26 @@ async def test_a_bad_handler_is_refused_where_it_is_declared(yard: Yard) -> None
 
         @yard.task()
         async def open_ended(**rest: int) -> None: ...
+
+    with pytest.raises(InvalidHandler, match="by position only"):
+
+        @yard.task()
+        async def nameless(x: int, /) -> None: ...
+
+    with pytest.raises(InvalidHandler, match="ctx, its context, must be the first"):
+
+        @yard.task()
+        async def late(x: int, ctx: Context) -> None: ...
+
+    with pytest.raises(InvalidHandler, match="ctx, its context, must be the first"):
+
+        @yard.task()
+        async def named(*, ctx: Context) -> None: ...
+
+    with pytest.raises(InvalidHandler, match="more than one array-like"):
+
+        @yard.task()
+        async def vague(x: list[int] | tuple[int, ...]) -> None: ...
 
     with pytest.raises(InvalidHandler, match="priority must be"):
 

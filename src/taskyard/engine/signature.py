@@ -12,8 +12,9 @@ from taskyard.domain.errors import InvalidArguments, InvalidHandler
 from taskyard.engine.context import Context
 
 _FORBIDDEN: dict[object, str] = {
-    inspect.Parameter.VAR_POSITIONAL: "*{}",
-    inspect.Parameter.VAR_KEYWORD: "**{}",
+    inspect.Parameter.VAR_POSITIONAL: "takes *{}, which cannot be checked at enqueue",
+    inspect.Parameter.VAR_KEYWORD: "takes **{}, which cannot be checked at enqueue",
+    inspect.Parameter.POSITIONAL_ONLY: "takes {} by position only, but arguments travel by name",
 }
 
 
@@ -24,29 +25,33 @@ class Signature:
         self._kind = kind
         hints = _hints(kind, function)
         parameters = list(inspect.signature(function).parameters.values())
-        self.takes_context = bool(parameters) and _is_context(parameters[0], hints)
+        self.takes_context = bool(parameters) and _leads(parameters[0], hints)
         own = parameters[1:] if self.takes_context else parameters
         for parameter in own:
-            self._refuse_open_ended(parameter)
+            self._refuse_unusable(parameter, hints)
         self.parameters = {each.name: hints.get(each.name, Any) for each in own}
         self._binding = inspect.Signature(own)
-        self._decoder = msgspec.json.Decoder(
-            msgspec.defstruct(
-                f"{kind} parameters",
-                [_field(parameter, hints) for parameter in own],
-                kw_only=True,
-                forbid_unknown_fields=True,
-            )
-        )
-        self._result: msgspec.json.Decoder[Any] = msgspec.json.Decoder(hints.get("return", Any))
+        self._decoder = self._decoder_of([_field(parameter, hints) for parameter in own])
+        self._result = _result_decoder(hints.get("return", Any))
 
-    def _refuse_open_ended(self, parameter: inspect.Parameter) -> None:
-        form = _FORBIDDEN.get(parameter.kind)
-        if form is not None:
+    def _refuse_unusable(self, parameter: inspect.Parameter, hints: dict[str, Any]) -> None:
+        why = _FORBIDDEN.get(parameter.kind)
+        if why is not None:
             raise InvalidHandler(
-                f"task {self._kind} takes {form.format(parameter.name)}, which cannot be checked "
-                "at enqueue; name its parameters"
+                f"task {self._kind} {why.format(parameter.name)}; name its parameters"
             )
+        if _is_context(parameter, hints):
+            raise InvalidHandler(
+                f"task {self._kind}: {parameter.name}, its context, must be the first parameter"
+            )
+
+    def _decoder_of(self, fields: list[Any]) -> msgspec.json.Decoder[Any]:
+        name = f"{self._kind} parameters"
+        try:
+            checked = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
+            return msgspec.json.Decoder(checked)
+        except TypeError as error:
+            raise InvalidHandler(f"task {self._kind}: {error}") from None
 
     def encode(self, args: tuple[object, ...], kwargs: dict[str, object]) -> str:
         """The payload for these arguments, proven to be what the worker can decode."""
@@ -94,6 +99,19 @@ def _hints(kind: str, function: Callable[..., Any]) -> dict[str, Any]:
 
 def _is_context(parameter: inspect.Parameter, hints: dict[str, Any]) -> bool:
     return parameter.name == "ctx" or hints.get(parameter.name) is Context
+
+
+def _leads(first: inspect.Parameter, hints: dict[str, Any]) -> bool:
+    """Whether the context is to be handed over, as the first argument."""
+    return _is_context(first, hints) and first.kind is not inspect.Parameter.KEYWORD_ONLY
+
+
+def _result_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    """A result of a type that JSON cannot tell apart comes as plain data."""
+    try:
+        return msgspec.json.Decoder(kind)
+    except TypeError:
+        return msgspec.json.Decoder()
 
 
 def _field(parameter: inspect.Parameter, hints: dict[str, Any]) -> Any:
