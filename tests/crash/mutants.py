@@ -188,16 +188,16 @@ NODES = (
     Mutant(
         "rescue of live leases",
         _sql("upkeep"),
-        "boot <> ?1 OR until <= ?2",
-        "boot <> ?1 OR ?2",
+        "?4 AND until <= ?2",
+        "?4 AND ?2",
         _tests("rescue"),
         "live",
     ),
     Mutant(
         "no rescue after a reboot",
         _sql("upkeep"),
-        "boot <> ?1 OR until <= ?2",
-        "?1 = '' OR until <= ?2",
+        "boot <> ?1 OR (?4",
+        "?1 = '' OR (?4",
         (REBOOT,),
     ),
     Mutant(

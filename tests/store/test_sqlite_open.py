@@ -87,6 +87,22 @@ def test_the_file_system_of_a_folder_is_known(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("engine-28")
+def test_a_mount_point_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(
+        "22 1 8:1 / / rw - ext4 /dev/a rw\n"
+        "36 22 0:30 / /mnt/données rw - nfs4 there:/x rw\n"
+        "37 22 0:31 / /mnt/two\\040words rw - cifs //there/y rw\n",
+        "utf-8",
+    )
+    monkeypatch.setattr(connection, "_MOUNTS", mounts)
+
+    assert connection.filesystem_of(Path("/mnt/données/yards")) == "nfs4"
+    assert connection.filesystem_of(Path("/mnt/two words")) == "cifs"
+    assert connection.filesystem_of(Path("/mnt")) == "ext4"
+
+
+@pytest.mark.spec("engine-28")
 def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path) -> None:
     path.write_text("Dear diary, " * 1000)
 
@@ -182,7 +198,9 @@ async def test_a_commit_is_on_the_disk_when_it_returns(store: SqliteStore) -> No
 
 @pytest.mark.spec("engine-27")
 async def test_namespaces_keep_yards_apart_in_one_file(path: Path) -> None:
-    stores = [open_store(f"sqlite:///{path}?namespace={name}") for name in ("blue", "green")]
+    stores = [
+        open_store(f"sqlite:///{path}?namespace={name}") for name in ("blue", "green", "node")
+    ]
     stores.append(open_store(f"sqlite:///{path}"))
     made = [await enqueued(store, keys=("k",)) for store in stores]
 

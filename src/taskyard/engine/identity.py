@@ -28,13 +28,10 @@ def new_node_id() -> str:
 def provably_dead(process: ProcessIdentity) -> bool:
     """True only if that process can no longer exist: same host, and gone or replaced.
 
-    A process number is used again sooner or later; its start time tells the two apart.
+    A process number is used again sooner or later; its start time tells the two apart. Another
+    boot proves nothing: names of hosts are used twice, and that boot may be another machine's.
     """
-    if process.host != _host():
-        return False
-    if process.boot != _boot():
-        return True
-    if process.started == 0:
+    if process.host != _host() or process.boot != _boot() or process.started == 0:
         return False
     try:
         return _start_of(process.pid) != process.started

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Sequence
 
-from taskyard.domain.errors import StoreError
+from taskyard.domain.errors import StoreError, StoreUnavailable
 from taskyard.domain.outcome import Verdict
 from taskyard.domain.state import TERMINAL
 from taskyard.engine.log import logger
@@ -20,20 +19,28 @@ class WaitingRoom:
     def __init__(self, store: Store, notifier: Notifier) -> None:
         self._store = store
         self._notifier = notifier
-        self._waiting: dict[str, asyncio.Future[Ending]] = {}
+        self._waiting: dict[str, set[asyncio.Future[Ending]]] = {}
         self._task: asyncio.Task[None] | None = None
 
     async def ending(self, task_id: str, timeout: float | None) -> Ending | None:
         """How the task ended, or None if it did not within so many seconds."""
-        future = self._waiting.get(task_id)
-        if future is None:
-            future = asyncio.get_running_loop().create_future()
-            self._waiting[task_id] = future
+        future: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(task_id, set()).add(future)
         self._watch()
-        with contextlib.suppress(TimeoutError):
+        try:
             async with asyncio.timeout(timeout):
-                return await asyncio.shield(future)
-        return None
+                return await future
+        except TimeoutError:
+            return None
+        finally:
+            self._leave(task_id, future)
+
+    def _leave(self, task_id: str, future: asyncio.Future[Ending]) -> None:
+        """Whoever has gone is not asked for any more."""
+        others = self._waiting.get(task_id, set())
+        others.discard(future)
+        if not others:
+            self._waiting.pop(task_id, None)
 
     def told(self, verdicts: Sequence[Verdict]) -> None:
         """A worker of this process has ended these: no need to ask the store."""
@@ -48,9 +55,9 @@ class WaitingRoom:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
-        for future in self._waiting.values():
-            future.cancel()
-        self._waiting.clear()
+        for future in [future for futures in self._waiting.values() for future in futures]:
+            if not future.done():
+                future.set_exception(StoreUnavailable("the yard was closed while waiting"))
 
     def _watch(self) -> None:
         if self._task is None or self._task.done():
@@ -73,6 +80,6 @@ class WaitingRoom:
             self._notifier.drop(bell)
 
     def _deliver(self, ending: Ending) -> None:
-        future = self._waiting.pop(ending.id, None)
-        if future is not None and not future.done():
-            future.set_result(ending)
+        for future in self._waiting.pop(ending.id, ()):
+            if not future.done():
+                future.set_result(ending)

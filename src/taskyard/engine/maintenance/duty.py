@@ -44,6 +44,7 @@ class Duty(ABC):
         self._bell = notifier.bell()
         self._task: asyncio.Task[None] | None = None
         self._held_until = 0.0
+        self._another_until = 0.0
 
     @abstractmethod
     async def perform(self) -> float | None:
@@ -73,13 +74,16 @@ class Duty(ABC):
             await self._rest(self.idle_seconds if pause is None else pause)
 
     async def _is_mine(self) -> bool:
-        """Renewed at half time, so that an idle holder writes next to nothing."""
+        """Asked at half time by the holder, at idle times by others, however often hints come."""
         seconds = max(self.steward.lease_seconds, 3 * self.idle_seconds)
         now = time.monotonic()
         if now < self._held_until - seconds / 2:
             return True
+        if now < self._another_until:
+            return False
         mine = await self.store.take_duty(self.name, self.steward.lease, seconds)
         self._held_until = now + seconds if mine else 0.0
+        self._another_until = 0.0 if mine else now + self.idle_seconds
         return mine
 
     async def _rest(self, seconds: float) -> None:

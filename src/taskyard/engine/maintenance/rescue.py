@@ -22,16 +22,19 @@ class Rescuer(Duty):
         # A store that was frozen lets every lease end at once. Whoever is alive renews its own
         # within a lease of our unbroken contact; only what is still ended then is really dead.
         trusted = self.steward.steady_for >= self.steward.lease_seconds
-        if (ended and trusted) or dead:
-            report(await self.store.rescue(dead, ended=trusted))
-            self._notifier.ring()
+        if ended or dead:
+            rescued = await self.store.rescue(dead, ended=trusted)
+            report(rescued)
+            if rescued:
+                self._notifier.ring()
         return None
 
 
 async def rescue_predecessors(store: Store) -> None:
     """At start, not a duty: a worker restarted here frees its dead predecessor at once."""
-    dead = proven_dead(await store.nodes())
-    if dead:
+    nodes = await store.nodes()
+    dead = proven_dead(nodes)
+    if dead or any(node.lease_left <= 0 for node in nodes):
         report(await store.rescue(dead, ended=False))
 
 

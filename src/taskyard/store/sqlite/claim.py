@@ -134,7 +134,9 @@ class _Search:
         if giving_way is not None:
             admission = admit(found[: [c.no for c in found].index(giving_way.no) + 1], room)
         self._apply(admission)
-        return cut_short or bool(expired or admission.parked)
+        moved = bool(expired or admission.parked)
+        # Tasks that may not be claimed ahead would be found again and again.
+        return moved or (cut_short and bool(admission.admitted or admission.ahead))
 
     def _giving_way(self, admission: Admission, room: Room) -> Candidate | None:
         """The first that parks on one key and leaves room in another to those who wait for it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import time
 from pathlib import Path
 
@@ -20,6 +21,8 @@ SAFE_SQLITE = (3, 51, 3)
 _NETWORK = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "fuse.sshfs"}
 )
+_MOUNTS = Path("/proc/self/mountinfo")
+_OCTAL = re.compile(r"\\([0-7]{3})")  # how the kernel writes blanks in a mount point
 
 
 def connect(path: str, *, busy_seconds: float = BUSY_SECONDS) -> apsw.Connection:
@@ -72,14 +75,14 @@ def _refuse_bad_place(path: Path) -> None:
 def filesystem_of(folder: Path) -> str | None:
     """The type of the file system a folder is on, where the system tells."""
     try:
-        mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+        mounts = _MOUNTS.read_text("utf-8", "surrogateescape").splitlines()
     except OSError:
         return None
     where = folder.resolve()
     best: tuple[int, str] | None = None
     for line in mounts:
         fields, _, rest = line.partition(" - ")
-        point = Path(fields.split()[4].encode().decode("unicode_escape"))
+        point = Path(_OCTAL.sub(lambda code: chr(int(code[1], 8)), fields.split(" ")[4]))
         if where.is_relative_to(point) and (best is None or len(point.parts) >= best[0]):
             best = (len(point.parts), rest.split()[0])
     return best[1] if best else None

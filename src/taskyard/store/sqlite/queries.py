@@ -35,10 +35,13 @@ class Queries:
 
 
 def in_namespace(sql: str, namespace: str) -> str:
-    """Tables are called taskyard_…; another namespace has tables of its own."""
+    """Tables are called taskyard_…; another namespace has tables of its own.
+
+    Two underscores, for taskyard_node_routes could else be the routes of a namespace `node`.
+    """
     if namespace == DEFAULT_NAMESPACE:
         return sql
-    return sql.replace("taskyard_", f"taskyard_{namespace}_")
+    return sql.replace("taskyard_", f"taskyard_{namespace}__")
 
 
 @cache

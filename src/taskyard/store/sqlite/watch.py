@@ -1,8 +1,8 @@
 """Notices commits of other processes on the same file, without busy polling.
 
-The kernel tells of every write to the `-wal` file (inotify). The write comes a little before the
-commit can be seen, so after an event the file is looked at again for a few milliseconds. Where
-there is no inotify, the version of the database is asked for every 20 ms.
+The kernel tells of every write to the `-wal` file (inotify). The write comes before the commit can
+be seen, by as long as the disk takes to sync it, so after an event the file is looked at again, at
+growing distances. Where there is no inotify, the version of the database is asked for every 20 ms.
 
 Our own commits write to the file as well. Whoever made them knows already, so they are told a
 little later and together: told at once, each commit of a worker would make it look for tasks in
@@ -25,7 +25,7 @@ _IN_MODIFY = 0x00000002
 _IN_CLOEXEC = 0o2000000
 _IN_NONBLOCK = 0o4000
 
-LOOK_AGAIN = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
+LOOK_AGAIN = tuple(0.0005 * 2**step for step in range(11))  # 1 s in all: a slow disk's fsync
 POLL_SECONDS = 0.02
 OWN_SECONDS = 0.02
 

@@ -29,8 +29,9 @@ UPDATE taskyard_tasks
 SELECT json_group_array(t.id) FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value
 
 -- :ended_leases  nodes whose lease has ended, or that are proven dead
+-- The file is on one machine: a lease of an earlier boot is proof enough.
 SELECT json_group_array(json_array(lease, id)) FROM taskyard_nodes
- WHERE (?4 AND (boot <> ?1 OR until <= ?2)) OR lease IN (SELECT value FROM json_each(?3))
+ WHERE boot <> ?1 OR (?4 AND until <= ?2) OR lease IN (SELECT value FROM json_each(?3))
 
 -- :runs  what runs under a lease
 SELECT json_group_array(json_object(

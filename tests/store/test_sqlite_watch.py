@@ -1,0 +1,57 @@
+"""Noticing the commits of other processes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from taskyard.store.sqlite.watch import FileWatch
+
+
+class _SlowFile(apsw.VFSFile):
+    def xSync(self, flags: int) -> None:  # noqa: N802 - SQLite's name
+        time.sleep(0.15)
+        super().xSync(flags)
+
+
+class _SlowDisk(apsw.VFS):
+    def __init__(self) -> None:
+        super().__init__("slow disk", "")
+
+    def xOpen(  # noqa: N802 - SQLite's name
+        self, name: str | apsw.URIFilename | None, flags: list[int]
+    ) -> apsw.VFSFile:
+        return _SlowFile("", name, flags)
+
+
+@pytest.fixture
+def slow_disk() -> Iterator[str]:
+    disk = _SlowDisk()
+    yield "slow disk"
+    disk.unregister()
+
+
+@pytest.mark.spec("engine-23", "engine-28")
+def test_a_commit_is_noticed_however_long_the_disk_takes(tmp_path: Path, slow_disk: str) -> None:
+    """The write is seen at once, the commit only after the disk has synced it."""
+    path = str(tmp_path / "yard.db")
+    other = apsw.Connection(path, vfs=slow_disk)
+    other.pragma("journal_mode", "WAL")
+    other.pragma("synchronous", "FULL")
+    other.execute("CREATE TABLE things (thing)")
+    noticed = threading.Event()
+    watch = FileWatch(path, lambda: apsw.Connection(path), noticed.set, lambda: 0)
+    watch.start()
+    noticed.wait(0.5)  # the watch may still be about to begin
+    noticed.clear()
+
+    other.execute("INSERT INTO things VALUES (1)")
+
+    assert noticed.wait(5)
+    watch.stop()
+    other.close()
