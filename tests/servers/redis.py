@@ -20,6 +20,7 @@ from pathlib import Path
 VARIABLE = "TASKYARD_TEST_REDIS_URL"
 _PATIENCE = 30.0
 _PR_SET_PDEATHSIG = 1
+_LAST_PORT = 65_535
 
 
 class RedisServer:
@@ -104,10 +105,13 @@ def shared_url() -> str:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """One whose number plus 10000 is a port too: nodes of a cluster talk there."""
+    port = _LAST_PORT
+    while port > _LAST_PORT - 10_000:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+    return port
 
 
 def _die_with_parent() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from taskyard.store.port import Hint
 from taskyard.store.redis.address import Address
 from taskyard.store.redis.errors import FAILURES
-from taskyard.store.redis.link import Wording, connect
+from taskyard.store.redis.link import Wording, connect_to
 
 LISTEN_SECONDS = 5.0
 PING_SECONDS = 15
@@ -52,8 +53,10 @@ class Subscription:
 
     async def _main(self) -> None:
         backoff = 0.1
+        hosts = itertools.cycle(self._address.hosts)  # each node of a cluster hears everything
         while True:
-            client = connect(self._address, health_check_interval=PING_SECONDS)
+            host, port = next(hosts)
+            client = connect_to(self._address, host, port, health_check_interval=PING_SECONDS)
             try:
                 async with client.pubsub(ignore_subscribe_messages=True) as channel:
                     await channel.subscribe(self._channel)

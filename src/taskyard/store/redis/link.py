@@ -71,10 +71,18 @@ class Link:
             raise translate(error, self._address) from error
 
     async def command(self, *words: str | int) -> Any:
+        """Run one command that is no script."""
         try:
-            return await self._say(*words)
+            return await self._say(*words, **await self._where())
         except FAILURES as error:
             raise translate(error, self._address) from error
+
+    async def _where(self) -> dict[str, Any]:
+        """In a cluster: the node that holds this yard."""
+        if not self._address.cluster:
+            return {}
+        client = await self._on_this_loop().initialize()
+        return {"target_nodes": client.get_node_from_key(self._wording.key("meta"))}
 
     async def _run(self, verb: str, args: tuple[object, ...]) -> Any:
         call = self._wording.call(verb, args)
@@ -83,10 +91,10 @@ class Link:
         except redis_errors.NoScriptError:
             return await self._say("EVAL", load(verb).text, *call[1:])
 
-    async def _say(self, *words: Any) -> Any:
+    async def _say(self, *words: Any, **options: Any) -> Any:
         # Not the driver's own time limit: before Python 3.12 it swallows cancellations.
         async with asyncio.timeout(ANSWER_SECONDS):
-            return await self._on_this_loop().execute_command(*words)
+            return await self._on_this_loop().execute_command(*words, **options)
 
     def _on_this_loop(self) -> Any:
         """Connections belong to the loop they were made on."""
@@ -101,13 +109,16 @@ class Link:
             await client.aclose()
 
 
-def connect(address: Address, **options: Any) -> Any:
-    """A client for the loop that uses it first. It repeats nothing by itself."""
-    shared = {**client_options(address), "retry": Retry(NoBackoff(), 0), **options}
-    if address.cluster:
-        nodes = [ClusterNode(host, port) for host, port in address.hosts]
-        return RedisCluster(startup_nodes=nodes, ssl=address.tls, **shared)
-    [(host, port), *_] = address.hosts
+def connect(address: Address) -> Any:
+    """A client for the loop that uses it first."""
+    if not address.cluster:
+        return connect_to(address, *address.hosts[0])
+    nodes = [ClusterNode(host, port) for host, port in address.hosts]
+    return RedisCluster(startup_nodes=nodes, ssl=address.tls, **_async_options(address))
+
+
+def connect_to(address: Address, host: str, port: int, **options: Any) -> Any:
+    """A client of this one server."""
     pool = BlockingConnectionPool(
         max_connections=MAX_CONNECTIONS,
         timeout=ANSWER_SECONDS,
@@ -115,9 +126,15 @@ def connect(address: Address, **options: Any) -> Any:
         host=host,
         port=port,
         db=address.database,
-        **shared,
+        **_async_options(address),
+        **options,
     )
     return Redis.from_pool(pool)
+
+
+def _async_options(address: Address) -> dict[str, Any]:
+    """It repeats nothing by itself: whoever asks decides what a lost answer means."""
+    return {**client_options(address), "retry": Retry(NoBackoff(), 0)}
 
 
 def client_options(address: Address) -> dict[str, Any]:
