@@ -49,6 +49,10 @@ class Entrance(Office, Protocol):
 
     async def enqueue(self, *tasks: NewTask) -> list[Enqueue]: ...
 
+    async def enqueue_in(self, connection: object, *tasks: NewTask) -> list[Enqueue]: ...
+
+    def enqueue_in_sync(self, connection: object, *tasks: NewTask) -> list[Enqueue]: ...
+
 
 class TaskKind(Generic[P, R]):
     """`await download.enqueue(url="…")`; with options: `download.options(key="…").enqueue(…)`."""
@@ -136,6 +140,21 @@ class TaskKind(Generic[P, R]):
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Save the task. When this returns it survives the death of every process of ours."""
         [answer] = await self._entrance.enqueue(self.new(*args, **kwargs))
+        return self.handle(answer)
+
+    async def enqueue_in(
+        self, connection: object, /, *args: P.args, **kwargs: P.kwargs
+    ) -> Handle[R]:
+        """Save the task in the transaction of this connection; it comes with its commit."""
+        task = self.new(*args, **kwargs)
+        [answer] = await self._entrance.enqueue_in(connection, task)
+        return self.handle(answer)
+
+    def enqueue_in_sync(
+        self, connection: object, /, *args: P.args, **kwargs: P.kwargs
+    ) -> Handle[R]:
+        """The same on a connection that blocks."""
+        [answer] = self._entrance.enqueue_in_sync(connection, self.new(*args, **kwargs))
         return self.handle(answer)
 
     def handle(self, answer: Enqueue) -> Handle[R]:

@@ -37,6 +37,7 @@ from taskyard.engine.waiting import WaitingRoom
 from taskyard.engine.worker import DEFAULT_GRACE, DEFAULT_SLOTS, Worker
 from taskyard.handle import Handle
 from taskyard.kind import TaskKind
+from taskyard.store.joining import joining
 from taskyard.store.port import Cancellation, Check, Ending
 from taskyard.store.url import open_store
 
@@ -155,6 +156,17 @@ class Yard:
         answers = await self.store.enqueue(tasks)
         self._notifier.ring()
         return answers
+
+    async def enqueue_in(self, connection: object, *tasks: NewTask) -> list[Enqueue]:
+        """Save these tasks in the transaction of this connection: they come with its commit.
+
+        Only on PostgreSQL and SQLite; docs/guides/transactional_enqueue.md names the connections.
+        """
+        return await joining(self.store).enqueue_in(connection, tasks)
+
+    def enqueue_in_sync(self, connection: object, *tasks: NewTask) -> list[Enqueue]:
+        """The same on a connection that blocks."""
+        return joining(self.store).enqueue_in_sync(connection, tasks)
 
     def handle(self, task_id: str) -> Handle[Any]:
         """A handle on a task known by its id; its result comes as plain data."""

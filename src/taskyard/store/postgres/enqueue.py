@@ -11,9 +11,14 @@ from taskyard.domain.task import Duplicate, Enqueue, Enqueued, NewTask
 
 SEPARATOR = "\x1f"  # names are printable, so it is in none of them
 
+TYPES = (
+    *("bigint", "bigint", "integer", "text[]", "text[]", "text[]", "text[]", "integer[]"),
+    *("integer[]", "smallint[]", "integer[]", "bigint[]", "text[]", "bigint[]", "bigint[]"),
+    *("bigint[]", "text[]", "text[]", "text[]", "text[]", "boolean"),
+)
 ENQUEUE = (
     "SELECT * FROM taskyard.enqueue($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, "
-    "$11, $12, $13, $14, $15, $16, $17, $18, $19, $20)"
+    "$11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)"
 )
 
 
@@ -26,7 +31,7 @@ class _Numbering(dict[Any, int]):
 
 
 def enqueue_args(
-    offset: int, tasks: Sequence[NewTask], by: Hold | None = None
+    offset: int, tasks: Sequence[NewTask], by: Hold | None = None, *, joined: bool = False
 ) -> tuple[object, ...]:
     """In the order of functions/080_enqueue.sql."""
     lanes, routes = _Numbering(), _Numbering()
@@ -52,7 +57,8 @@ def enqueue_args(
         [SEPARATOR.join(task.keys) if task.keys else None for task in tasks],
         [task.group or None for task in tasks],
         [task.dedup.key if task.dedup else None for task in tasks],
-        [task.dedup.until if task.dedup else None for task in tasks],
+        [str(task.dedup.until) if task.dedup else None for task in tasks],
+        joined,
     )
 
 

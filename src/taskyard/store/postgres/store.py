@@ -29,6 +29,7 @@ from taskyard.store.postgres.clock import PostgresClock
 from taskyard.store.postgres.connection import Database, looking
 from taskyard.store.postgres.doctor import diagnose
 from taskyard.store.postgres.enqueue import ENQUEUE, enqueue_answers, enqueue_args
+from taskyard.store.postgres.join import Join
 from taskyard.store.postgres.listen import Listening
 from taskyard.store.postgres.migrate import schema_version
 from taskyard.store.postgres.options import Options
@@ -52,6 +53,7 @@ class PostgresStore:
         self._database = Database(options)
         self._listening = Listening(options)
         self._pulse = Pulse(options)
+        self._join = Join(options)
 
     @property
     def _now(self) -> int:
@@ -93,6 +95,12 @@ class PostgresStore:
                 "nothing was enqueued"
             )
         return enqueue_answers(tasks, row)
+
+    async def enqueue_in(self, connection: object, tasks: Sequence[NewTask]) -> list[Enqueue]:
+        return await self._join.enqueue(connection, self._now, tasks)
+
+    def enqueue_in_sync(self, connection: object, tasks: Sequence[NewTask]) -> list[Enqueue]:
+        return self._join.enqueue_sync(connection, self._now, tasks)
 
     async def claim(self, request: ClaimRequest) -> Claim:
         return claimed(await self._database.row(TURN, *turn_args(self._now, (), request)))

@@ -37,6 +37,7 @@ from taskyard.store.sqlite import finish as finishing
 from taskyard.store.sqlite.clock import SqliteClock
 from taskyard.store.sqlite.connection import BUSY_SECONDS, MEMORY, connect
 from taskyard.store.sqlite.doctor import diagnose
+from taskyard.store.sqlite.join import joined
 from taskyard.store.sqlite.migrate import migrate
 from taskyard.store.sqlite.presence import holds_yard
 from taskyard.store.sqlite.queries import DEFAULT_NAMESPACE
@@ -158,6 +159,16 @@ class SqliteStore:
         for task in tasks:
             task.check()
         return await self._write(lambda tx: enqueuing.enqueue(tx, tasks, by))
+
+    async def enqueue_in(self, connection: object, tasks: Sequence[NewTask]) -> list[Enqueue]:
+        return self.enqueue_in_sync(connection, tasks)
+
+    def enqueue_in_sync(self, connection: object, tasks: Sequence[NewTask]) -> list[Enqueue]:
+        for task in tasks:
+            task.check()
+        with joined(connection, self.path, self._namespace) as db:
+            # Names of its own: those made in a transaction that is rolled back never existed.
+            return enqueuing.enqueue(Tx(db, self.clock, Names(), self._namespace), tasks)
 
     async def claim(self, request: ClaimRequest) -> Claim:
         return await self._write(lambda tx: claiming.claim(tx, request))

@@ -40,13 +40,15 @@ $$;
 
 -- enqueue: save these tasks; one whose id or dedup key is taken is left out and named with the task
 -- that stands in its way. p_lane and p_route point into the lists of names; lists inside (keys,
--- requires) are joined by the unit separator, which no name contains.
+-- requires) are joined by the unit separator, which no name contains. p_joined: the transaction is
+-- one of the caller's and may last, so no lock is taken that others wait for if it can be helped.
 CREATE OR REPLACE FUNCTION taskyard.enqueue(
     p_clock bigint, p_by_no bigint, p_by_attempt integer,
     p_lanes text[], p_kinds text[], p_requires text[],
     p_id text[], p_lane integer[], p_route integer[], p_priority smallint[], p_max_charged integer[],
     p_timeout bigint[], p_payload text[], p_run_at bigint[], p_delay bigint[], p_deadline bigint[],
     p_keys text[], p_group text[], p_dedup text[], p_until text[],
+    p_joined boolean,
     OUT o_stale boolean, OUT o_left_out bigint[], OUT o_clash text[])
 LANGUAGE plpgsql
 {careful_plans} AS $$
@@ -97,7 +99,7 @@ BEGIN
         SELECT array_agg(won.no) INTO v_won FROM won;
     END IF;
 
-    IF cardinality(array_remove(p_keys, NULL)) > 0 THEN
+    IF NOT p_joined AND cardinality(array_remove(p_keys, NULL)) > 0 THEN
         -- A task whose key is full waits for it at once, if nobody is changing who holds what just
         -- now; otherwise the first claim that looks at it parks it.
         v_full := taskyard.full_keys(p_keys);
