@@ -38,7 +38,7 @@ from taskyard.engine.worker import DEFAULT_GRACE, DEFAULT_SLOTS, Worker
 from taskyard.handle import Handle
 from taskyard.kind import TaskKind
 from taskyard.store.joining import joining
-from taskyard.store.port import Cancellation, Check, Ending
+from taskyard.store.port import Cancellation, Check, Ending, Schema
 from taskyard.store.url import open_store
 
 P = ParamSpec("P")
@@ -88,6 +88,10 @@ class Yard:
     async def exists(self) -> bool:
         """Whether the store holds a yard already; `open` would make one."""
         return await self.store.exists()
+
+    async def schema(self) -> Schema:
+        """How far the schema of the store is from that of this release; `open` brings it there."""
+        return await self.store.schema()
 
     async def open(self) -> None:
         await self.store.open()

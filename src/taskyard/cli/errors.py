@@ -29,7 +29,7 @@ PIPE_CLOSED = 141
 
 EXIT_CODES: Mapping[type[BaseException], int] = {
     Exception: FAILED,
-    TaskyardError: FAILED,  # there is no yard, a check of doctor has failed
+    TaskyardError: FAILED,  # there is no yard, a check has failed
     InvalidTask: USAGE,
     NotFound: 3,
     IllegalTransition: 4,
@@ -45,6 +45,12 @@ class NoYard(TaskyardError):
     """There is nothing to look at or to change, and looking must not make it."""
 
     code = "no_yard"
+
+
+class NotCurrent(TaskyardError):
+    """`migrate --check` found something to do."""
+
+    code = "not_current"
 
 
 class ChecksFailed(TaskyardError):

@@ -16,6 +16,7 @@ from taskyard.cli.doctor import doctor
 from taskyard.cli.enqueue import enqueue
 from taskyard.cli.errors import INTERRUPTED, PIPE_CLOSED, USAGE, exit_code, tell, tell_error
 from taskyard.cli.group import help_if_alone
+from taskyard.cli.migrate import migrate
 from taskyard.cli.stats import stats
 from taskyard.cli.worker import worker
 from taskyard.domain.errors import InvalidOption
@@ -37,6 +38,7 @@ app.add_typer(tasks.commands, name="tasks")
 app.add_typer(lanes.commands, name="lanes")
 app.command()(stats)
 app.command()(doctor)
+app.command()(migrate)
 
 
 def _version(wanted: bool) -> None:

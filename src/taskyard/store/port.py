@@ -73,6 +73,14 @@ class Check(msgspec.Struct, frozen=True):
     text: str
 
 
+class Schema(msgspec.Struct, frozen=True):
+    """What is in the store, and what this release brings."""
+
+    version: int  # 0: there is no yard
+    newest: int
+    current: bool
+
+
 class Hint(StrEnum):
     """Something may have changed. Hints may be lost, doubled or wrong: they cost latency only."""
 
@@ -86,6 +94,9 @@ class Store(Protocol):
 
     async def exists(self) -> bool:
         """Whether there is a yard here already; opens, makes and changes nothing."""
+
+    async def schema(self) -> Schema:
+        """How far the schema here is from that of this release; makes and changes nothing."""
 
     async def open(self) -> None:
         """Connect, and bring the schema to this version; idempotent."""

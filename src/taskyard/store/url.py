@@ -37,8 +37,11 @@ def _sqlite(url: str) -> Store:
     if unknown:
         raise ConfigurationError(f"{url}: unknown option {', '.join(sorted(unknown))}")
     namespace = options.get("namespace", ["taskyard"])[-1]
-    if not (namespace.isidentifier() and namespace.isascii()):
-        raise ConfigurationError(f"namespace must be letters, digits and _, not {namespace!r}")
+    plain = namespace.isidentifier() and namespace.isascii()
+    if not plain or namespace != namespace.lower():  # SQLite takes A and a for the same
+        raise ConfigurationError(
+            f"namespace must be small letters, digits and _, not {namespace!r}"
+        )
     if rest == "//:memory:":
         return SqliteStore(":memory:", namespace=namespace)
     path = unquote(rest.removeprefix("///"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from taskyard.domain.errors import SchemaMismatch
+from taskyard.store.port import Schema
 from taskyard.store.postgres.options import Options
 from taskyard.store.postgres.queries import (
     functions,
@@ -41,6 +42,14 @@ async def schema_version(connection: Connection, namespace: str) -> int:
     return int(found or 0)
 
 
+async def schema_of(connection: Connection, namespace: str) -> Schema:
+    version, newest = await schema_version(connection, namespace), newest_version()
+    if version != newest:
+        return Schema(version, newest, current=False)
+    made = await connection.fetchval(in_namespace(_GET, namespace), "functions")
+    return Schema(version, newest, current=bool(made == functions_hash()))
+
+
 async def migrate(connection: Connection, options: Options) -> None:
     """Idempotent, and safe when several processes open the yard at once."""
     if await _is_current(connection, options):
@@ -52,16 +61,13 @@ async def migrate(connection: Connection, options: Options) -> None:
 
 
 async def _is_current(connection: Connection, options: Options) -> bool:
-    version = await schema_version(connection, options.namespace)
-    if version > newest_version():
+    schema = await schema_of(connection, options.namespace)
+    if schema.version > schema.newest:
         raise SchemaMismatch(
-            f"{options.place} was made by a newer Taskyard (schema {version}, this one knows "
-            f"{newest_version()}); upgrade this one"
+            f"{options.place} was made by a newer Taskyard (schema {schema.version}, this one "
+            f"knows {schema.newest}); upgrade this one"
         )
-    if version < newest_version():
-        return False
-    made = await connection.fetchval(in_namespace(_GET, options.namespace), "functions")
-    return bool(made == functions_hash())
+    return schema.current
 
 
 async def _bring_up(connection: Connection, namespace: str) -> None:

@@ -22,6 +22,7 @@ from taskyard.store.port import (
     Hint,
     Promoted,
     Rescued,
+    Schema,
     Turn,
 )
 from taskyard.store.postgres import nodes, operate, read
@@ -31,7 +32,7 @@ from taskyard.store.postgres.doctor import diagnose
 from taskyard.store.postgres.enqueue import ENQUEUE, enqueue_answers, enqueue_args
 from taskyard.store.postgres.join import Join
 from taskyard.store.postgres.listen import Listening
-from taskyard.store.postgres.migrate import schema_version
+from taskyard.store.postgres.migrate import schema_of, schema_version
 from taskyard.store.postgres.options import Options
 from taskyard.store.postgres.pulse import Pulse
 from taskyard.store.postgres.queries import in_namespace
@@ -64,6 +65,10 @@ class PostgresStore:
     async def exists(self) -> bool:
         async with looking(self._options) as connection:
             return await schema_version(connection, self._options.namespace) > 0
+
+    async def schema(self) -> Schema:
+        async with looking(self._options) as connection:
+            return await schema_of(connection, self._options.namespace)
 
     async def open(self) -> None:
         await self._database.open()

@@ -24,6 +24,7 @@ from taskyard.store.port import (
     Hint,
     Promoted,
     Rescued,
+    Schema,
     Turn,
 )
 from taskyard.store.redis import claim, enqueue, figures, finish, operate, read, rescue
@@ -64,8 +65,13 @@ class RedisStore:
     # --- life ---
 
     async def exists(self) -> bool:
+        return (await self.schema()).version > 0
+
+    async def schema(self) -> Schema:
         try:
-            return bool(await self._link.command("HEXISTS", self._wording.key("meta"), "schema"))
+            found = await self._link.command("HGET", self._wording.key("meta"), "schema")
+            version = int(found or 0)
+            return Schema(version, SCHEMA, current=version == SCHEMA)
         finally:
             if not self._opened:
                 await self._link.close()

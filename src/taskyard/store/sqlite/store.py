@@ -27,6 +27,7 @@ from taskyard.store.port import (
     Hint,
     Promoted,
     Rescued,
+    Schema,
     Turn,
 )
 from taskyard.store.sqlite import claim as claiming
@@ -39,7 +40,7 @@ from taskyard.store.sqlite.connection import BUSY_SECONDS, MEMORY, connect
 from taskyard.store.sqlite.doctor import diagnose
 from taskyard.store.sqlite.join import joined
 from taskyard.store.sqlite.migrate import migrate
-from taskyard.store.sqlite.presence import holds_yard
+from taskyard.store.sqlite.presence import holds_yard, schema_of
 from taskyard.store.sqlite.queries import DEFAULT_NAMESPACE
 from taskyard.store.sqlite.thread import DatabaseThread
 from taskyard.store.sqlite.tx import Names, Tx
@@ -100,6 +101,9 @@ class SqliteStore:
 
     async def exists(self) -> bool:
         return await _aside(lambda: holds_yard(self.path, self._namespace))
+
+    async def schema(self) -> Schema:
+        return await _aside(lambda: schema_of(self.path, self._namespace))
 
     async def open(self) -> None:
         async with self._opening:

@@ -1,0 +1,28 @@
+"""Empty places on real servers, by the kind of their store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from taskyard.domain.task import new_task_id
+from tests.servers import postgres, redis
+
+STORES = ("sqlite", "postgres", "redis")
+
+
+def fresh_url(kind: str, folder: Path) -> str:
+    """Somewhere nobody else is."""
+    name = f"test_{new_task_id()}"
+    match kind:
+        case "sqlite":
+            return f"sqlite:///{folder / name}.db"
+        case "postgres":
+            return f"{postgres.shared_url()}?namespace={name}"
+        case _:
+            return f"{redis.shared_url()}?namespace={name}"
+
+
+def neighbour(url: str) -> str:
+    """Another namespace on the same place."""
+    place, _, _ = url.partition("?")
+    return f"{place}?namespace=test_{new_task_id()}"
