@@ -77,6 +77,18 @@ def test_a_body_that_does_not_stop_cannot_keep_the_worker(taskyard: Program) -> 
         assert "left behind" in worker.log
 
 
+@pytest.mark.spec("engine-24")
+def test_a_thread_that_a_body_left_behind_cannot_keep_the_worker(taskyard: Program) -> None:
+    tasks = [taskyard.enqueue("delegate") for _ in range(2)]
+    with taskyard.worker("--grace", "0.1") as worker:
+        for task_id in tasks:
+            taskyard.wait_for(task_id, "running")
+        worker.signal(signal.SIGTERM)
+        assert worker.end() == 0
+    assert [taskyard.task(task_id)["state"] for task_id in tasks] == ["queued", "queued"]
+    assert taskyard.json("stats")["workers"] == []
+
+
 def test_logs_are_structured(taskyard: Program) -> None:
     with taskyard.worker("--log-format", "json", "--node", "my-node") as worker:
         said = json.loads(worker.line("start"))

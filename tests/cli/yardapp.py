@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import threading
 from pathlib import Path
 
 from taskyard import Context, Fatal, Retry, Yard
@@ -52,3 +53,9 @@ async def stubborn() -> None:
     while True:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
+
+
+@yard.task()
+async def delegate() -> None:
+    """Can be stopped, but leaves a thread behind that cannot."""
+    await asyncio.to_thread(threading.Event().wait)

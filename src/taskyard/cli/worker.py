@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any
 
 import typer
@@ -70,11 +72,23 @@ def _run(yard: Yard, **options: Any) -> None:
 
 async def _work(yard: Yard, options: dict[str, Any]) -> bool:
     """Work; afterwards whether everything that ran on this loop has ended."""
+    pool = ThreadPoolExecutor(thread_name_prefix="asyncio")
+    asyncio.get_running_loop().set_default_executor(pool)
     await yard.work(**options)
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
         task.cancel()
-    return not left or not (await asyncio.wait(left, timeout=LAST_CHANCE))[1]
+    if left and (await asyncio.wait(left, timeout=LAST_CHANCE))[1]:
+        return False
+    return _ended(pool)
+
+
+def _ended(pool: ThreadPoolExecutor) -> bool:
+    """Whether no body has left a thread behind: closing the loop would wait for it."""
+    ending = threading.Thread(target=pool.shutdown, daemon=True)
+    ending.start()
+    ending.join(LAST_CHANCE)
+    return not ending.is_alive()
 
 
 def _leave() -> None:

@@ -140,7 +140,7 @@ class Store(Protocol):
         """Fail the waiting tasks whose deadline has passed."""
 
     async def rescue(self, dead: Sequence[Lease] = (), *, ended: bool = True) -> list[Rescued]:
-        """Take back the tasks of these proven dead leases and, if asked, of all that have run out."""
+        """Take back the tasks of these proven dead leases and, if asked, of all that ran out."""
 
     async def cancel(self, task_id: str, *, actor: str) -> Cancellation:
         """Cancel a waiting task, or ask a running one to stop."""
