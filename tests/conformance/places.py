@@ -10,12 +10,14 @@ from typing import Protocol
 from taskyard.domain.clock import Instant
 from taskyard.domain.task import new_task_id
 from taskyard.store.port import Store
+from taskyard.store.postgres.clock import PostgresClock
+from taskyard.store.postgres.store import PostgresStore
 from taskyard.store.redis.clock import RedisClock
 from taskyard.store.redis.store import RedisStore
 from taskyard.store.sqlite.clock import SqliteClock
 from taskyard.store.sqlite.store import SqliteStore
 from taskyard.store.url import open_store
-from tests.servers.redis import shared_url
+from tests.servers import postgres, redis
 
 
 class StoreTime(Protocol):
@@ -79,7 +81,7 @@ class RedisNamespace:
     """A namespace of its own on one server."""
 
     def __init__(self, _folder: Path) -> None:
-        self.url = f"{shared_url()}?namespace=test_{new_task_id()}"
+        self.url = f"{redis.shared_url()}?namespace=test_{new_task_id()}"
         self._clock = StillRedisClock()
 
     def view(self) -> Store:
@@ -92,6 +94,38 @@ class RedisNamespace:
         self._clock.advance(seconds)
 
 
+class StillPostgresClock(PostgresClock):
+    """The same on a server of the other kind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._start = time.time_ns() // 1000
+
+    def reading(self) -> Instant:
+        return self._start + self._offset
+
+
+class PostgresSchema:
+    """A schema of its own on one server."""
+
+    def __init__(self, _folder: Path) -> None:
+        self.url = f"{postgres.shared_url()}?namespace=test_{new_task_id()}"
+        self._clock = StillPostgresClock()
+
+    def view(self) -> Store:
+        store = open_store(self.url)
+        assert isinstance(store, PostgresStore)
+        store.clock = self._clock
+        return store
+
+    async def advance(self, seconds: float) -> None:
+        self._clock.advance(seconds)
+
+
 Maker = Callable[[Path], Place]
 
-MAKERS: dict[str, Maker] = {"sqlite": SqliteFile, "redis": RedisNamespace}
+MAKERS: dict[str, Maker] = {
+    "sqlite": SqliteFile,
+    "redis": RedisNamespace,
+    "postgres": PostgresSchema,
+}

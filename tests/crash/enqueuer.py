@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
@@ -39,12 +40,15 @@ def run(options: EnqueuerOptions) -> None:
     asyncio.run(_main(options))
 
 
-async def insist(call: Callable[[], Awaitable[T]]) -> T:
+async def insist(call: Callable[[], Awaitable[T]], seconds: float = 60.0) -> T:
     """Ask again until the store answers: it is killed and comes back."""
+    until = time.monotonic() + seconds
     while True:
         try:
             return await call()
         except StoreError:
+            if time.monotonic() > until:
+                raise
             await asyncio.sleep(AGAIN)
 
 

@@ -10,6 +10,7 @@ from taskyard import Enqueued, NewTask, Task, Yard
 from taskyard.domain.node import Node
 from taskyard.domain.state import TERMINAL
 from tests.crash.crew import PATIENCE, Crew, Member
+from tests.crash.enqueuer import insist
 from tests.crash.evidence import Evidence, collect
 from tests.crash.invariants import violations
 from tests.crash.kinds import Kinds
@@ -65,7 +66,7 @@ class Scene:
     ) -> Task:
         deadline = time.monotonic() + seconds
         while True:
-            task = await self.yard.get(task_id)
+            task = await insist(lambda: self.yard.get(task_id))
             if true(task):
                 return task
             assert time.monotonic() < deadline, f"waited {seconds:g} s, task is {task}"
@@ -79,7 +80,7 @@ class Scene:
 
     async def node(self, name: str) -> Node | None:
         """The newest incarnation of this node, if it is known."""
-        found = [node for node in await self.store.nodes() if node.id == name]
+        found = [node for node in await insist(self.store.nodes) if node.id == name]
         return max(found, key=lambda node: node.lease, default=None)
 
     async def node_until(self, name: str, true: Callable[[Node | None], bool]) -> None:

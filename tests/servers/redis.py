@@ -28,7 +28,7 @@ class RedisServer:
 
     def __init__(self, *options: str) -> None:
         self._options = options
-        self._folder = Path(tempfile.mkdtemp(prefix="taskyard-redis-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="taskyard-redis-"))
         self._process: subprocess.Popen[bytes] | None = None
         self.port = _free_port()
 
@@ -48,7 +48,7 @@ class RedisServer:
         self._process = subprocess.Popen(
             [
                 *(str(binary()), "--port", str(self.port), "--bind", "127.0.0.1"),
-                *("--dir", str(self._folder), "--logfile", "server.log"),
+                *("--dir", str(self.folder), "--logfile", "server.log"),
                 *("--appendonly", "yes", "--save", "", *self._options),
             ],
             stdin=subprocess.DEVNULL,
@@ -64,14 +64,14 @@ class RedisServer:
 
     def remove(self) -> None:
         self.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _wait(self) -> None:
         until = time.monotonic() + _PATIENCE
         while not self._answers():
             assert self._process is not None
             if self._process.poll() is not None or time.monotonic() > until:
-                raise RuntimeError((self._folder / "server.log").read_text())
+                raise RuntimeError((self.folder / "server.log").read_text())
             time.sleep(0.01)
 
     def _answers(self) -> bool:

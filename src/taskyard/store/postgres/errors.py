@@ -91,11 +91,6 @@ _TEXTS: tuple[tuple[tuple[type[BaseException], ...], type[TaskyardError], str], 
         "PostgreSQL keeps no text with the character NUL in it: {error}",
     ),
     (
-        (asyncpg.DataError, ValueError),
-        InvalidOption,
-        "PostgreSQL cannot keep this value: {error}",
-    ),
-    (
         (*COLLISIONS, pg.LockNotAvailableError, pg.QueryCanceledError),
         StoreBusy,
         "{place}: other calls were in the way ({error}); repeat the call",
@@ -106,6 +101,9 @@ _TEXTS: tuple[tuple[tuple[type[BaseException], ...], type[TaskyardError], str], 
 
 def translate(error: BaseException, place: str) -> TaskyardError:
     """What went wrong, where, and what to do about it; `place` is the URL without the password."""
+    # The driver refused an argument. Those of the server have classes of their own, and are ours.
+    if type(error) is asyncpg.DataError or isinstance(error, ValueError):
+        return InvalidOption(f"PostgreSQL cannot keep this value: {error}")
     for kinds, answer, text in _TEXTS:
         if isinstance(error, kinds):
             return answer(text.format(place=place, error=error))

@@ -1,19 +1,24 @@
 -- key_limit: the exact rule, else the longest prefix, else 1.
 CREATE OR REPLACE FUNCTION taskyard.key_limit(p_key text) RETURNS integer
-LANGUAGE sql STABLE AS $$
-    SELECT coalesce(
-        (SELECT key_limit FROM taskyard.key_rules WHERE pattern = p_key AND prefix IS NULL),
-        (SELECT key_limit FROM taskyard.key_rules
-          WHERE prefix IS NOT NULL AND starts_with(p_key, prefix)
-          ORDER BY length(prefix) DESC LIMIT 1),
-        1)
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_limit integer;
+BEGIN
+    SELECT key_limit INTO v_limit FROM taskyard.key_rules
+     WHERE pattern = p_key AND prefix IS NULL
+        OR prefix IS NOT NULL AND starts_with(p_key, prefix)
+     ORDER BY prefix IS NULL DESC, length(prefix) DESC LIMIT 1;
+    RETURN coalesce(v_limit, 1);
+END
 $$;
 
 -- key_room: how many more may hold a key; counted over what runs.
 CREATE OR REPLACE FUNCTION taskyard.key_room(p_key text) RETURNS integer
-LANGUAGE sql STABLE AS $$
-    SELECT taskyard.key_limit(p_key)
-         - (SELECT count(*) FROM taskyard.held WHERE key = p_key)::integer
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN taskyard.key_limit(p_key)
+         - (SELECT count(*) FROM taskyard.held WHERE key = p_key)::integer;
+END
 $$;
 
 -- waited_keys: the keys someone is parked on, one index seek each.

@@ -29,21 +29,24 @@ $$;
 -- needs_lock: whether the first p_want tasks a node could take are limited: in a lane with a
 -- capacity, with keys, or to be looked at one by one. If not, many may claim at the same time.
 CREATE OR REPLACE FUNCTION taskyard.needs_lock(p_lease bigint, p_want integer) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT EXISTS (
-        SELECT 1 FROM taskyard.streams(p_lease) AS s
-         WHERE s.room > 0
-            OR s.room IS NULL AND EXISTS (
-                SELECT 1
-                  FROM (SELECT r.priority, r.seq FROM taskyard.ready AS r
-                         WHERE r.special AND r.lane = s.lane AND r.route = s.route AND r.rota = ''
-                         ORDER BY r.priority, r.seq LIMIT 1) AS first
-                 WHERE p_want > (
-                     SELECT count(*)
-                       FROM (SELECT 1 FROM taskyard.ready AS r
-                              WHERE r.lane = s.lane AND r.route = s.route AND r.rota = ''
-                                AND (r.priority, r.seq) < (first.priority, first.seq)
-                              ORDER BY r.priority, r.seq LIMIT p_want) AS before)))
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT EXISTS (
+            SELECT 1 FROM taskyard.streams(p_lease) AS s
+             WHERE s.room > 0
+                OR s.room IS NULL AND EXISTS (
+                    SELECT 1
+                      FROM (SELECT r.priority, r.seq FROM taskyard.ready AS r
+                             WHERE r.special AND r.lane = s.lane AND r.route = s.route AND r.rota = ''
+                             ORDER BY r.priority, r.seq LIMIT 1) AS first
+                     WHERE p_want > (
+                         SELECT count(*)
+                           FROM (SELECT 1 FROM taskyard.ready AS r
+                                  WHERE r.lane = s.lane AND r.route = s.route AND r.rota = ''
+                                    AND (r.priority, r.seq) < (first.priority, first.seq)
+                                  ORDER BY r.priority, r.seq LIMIT p_want) AS before))));
+END
 $$;
 
 -- expire_ready: fail these ready tasks, whose deadline has passed; answers the keys they carried.

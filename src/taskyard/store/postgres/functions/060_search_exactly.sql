@@ -1,8 +1,9 @@
 -- search_exactly: take tasks in lanes with a capacity, with keys, or that must be looked at one by
 -- one: the rule of domain/admission.py, in rounds, until the node is full or nothing eligible is
 -- left. What is parked on the way stays parked, so the next claim goes on where this one stopped;
--- where much is parked the sets grow. Needs the lock: it keeps out whoever takes or gives back
--- limited room. Rows without limits may still be taken from under it by search_freely.
+-- where much is parked the sets grow. First the slots are filled, then what may be claimed ahead.
+-- Needs the lock: it keeps out whoever takes or gives back limited room. Rows without limits may
+-- still be taken from under it by search_freely.
 CREATE OR REPLACE FUNCTION taskyard.search_exactly(
     p_now bigint, p_lease bigint, p_number bigint, p_slots integer, p_ahead integer,
     OUT o_now bigint[], OUT o_later bigint[], OUT o_more boolean)
@@ -48,7 +49,7 @@ BEGIN
     FOR v_round IN 1..8 LOOP
         EXIT WHEN v_slots + v_ahead <= 0;
         o_more := false;
-        v_want := least(v_slots + v_ahead, 500);
+        v_want := least(CASE WHEN v_slots > 0 THEN v_slots ELSE v_ahead END, 500);
         WITH open AS MATERIALIZED (
             SELECT s.lane, s.route, s.room, dense_rank() OVER (ORDER BY s.lane) AS lane_at,
                    least(least(v_want, coalesce(s.room, v_want)) * v_reach, 500) AS most
@@ -103,8 +104,7 @@ BEGIN
             END IF;
         END IF;
 
-        SELECT array_agg(taskyard.key_room(n.key) ORDER BY n.i) INTO k_room
-          FROM unnest(k_name) WITH ORDINALITY AS n (key, i);
+        k_room := array_fill(NULL::integer, ARRAY[coalesce(cardinality(k_name), 0)]);
         k_first := k_room;
         t_place := '{}'; t_now := '{}'; t_later := '{}'; p_place := '{}'; p_key := '{}'; v_left := '{}';
         v_end := 0;
@@ -115,8 +115,20 @@ BEGIN
             CONTINUE WHEN c_late[i];
             v_room := l_room[c_lane[i]];
             CONTINUE WHEN v_room <= 0;
+            IF v_slots = 0 THEN
+                EXIT WHEN v_ahead = 0;
+                CONTINUE WHEN v_room IS NOT NULL OR c_keys[i] > 0 OR c_suspect[i];
+                v_ahead := v_ahead - 1;
+                t_later := array_append(t_later, c_no[i]);
+                t_place := array_append(t_place, c_place[i]);
+                CONTINUE;
+            END IF;
             v_full := NULL;
             FOR j IN v_begin..v_end LOOP
+                IF k_room[k_at[j]] IS NULL THEN
+                    k_room[k_at[j]] := taskyard.key_room(k_name[k_at[j]]);
+                    k_first[k_at[j]] := k_room[k_at[j]];
+                END IF;
                 IF k_room[k_at[j]] <= 0 THEN
                     v_full := k_at[j];
                     EXIT;
@@ -130,25 +142,18 @@ BEGIN
                     v_left := array_append(v_left, k_name[k_at[j]]);
                     -- It leaves room in another key to those who wait for that one. They are not
                     -- among the candidates yet, but come before whatever follows.
+                    IF k_first[k_at[j]] IS NULL THEN
+                        k_room[k_at[j]] := taskyard.key_room(k_name[k_at[j]]);
+                        k_first[k_at[j]] := k_room[k_at[j]];
+                    END IF;
                     v_stop := v_stop OR k_first[k_at[j]] > 0 AND EXISTS (
                         SELECT 1 FROM taskyard.parked AS w WHERE w.key = k_name[k_at[j]]);
                 END LOOP;
                 EXIT WHEN v_stop;
                 CONTINUE;
             END IF;
-            IF v_slots > 0 THEN
-                v_slots := v_slots - 1;
-                t_now := array_append(t_now, c_no[i]);
-            ELSIF v_ahead > 0 AND v_room IS NULL AND c_keys[i] = 0 AND NOT c_suspect[i] THEN
-                v_ahead := v_ahead - 1;
-                t_later := array_append(t_later, c_no[i]);
-                t_place := array_append(t_place, c_place[i]);
-                CONTINUE;
-            ELSIF v_ahead > 0 THEN
-                CONTINUE;
-            ELSE
-                EXIT;
-            END IF;
+            v_slots := v_slots - 1;
+            t_now := array_append(t_now, c_no[i]);
             t_place := array_append(t_place, c_place[i]);
             IF v_room IS NOT NULL THEN
                 l_room[c_lane[i]] := v_room - 1;
@@ -209,7 +214,9 @@ BEGIN
             PERFORM taskyard.passed_over(v_left);
             o_more := true;
         END IF;
-        o_more := o_more OR v_cut;
+        -- A set from which nothing was taken would be the same again.
+        EXIT WHEN NOT o_more AND cardinality(t_place) = 0;
+        o_more := o_more OR v_cut OR v_slots = 0 AND v_ahead > 0;
         EXIT WHEN NOT o_more;
     END LOOP;
     o_more := o_more AND v_slots > 0;

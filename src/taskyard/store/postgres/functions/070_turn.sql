@@ -17,16 +17,12 @@ DECLARE
     v_slots  integer;
     v_taken  bigint[];
 BEGIN
-    IF cardinality(p_nos) > 0 THEN
+    -- Where nobody holds a key, none of these does.
+    IF (cardinality(p_nos) > 0 OR p_others IS NOT NULL) AND EXISTS (SELECT 1 FROM taskyard.held) THEN
         v_locked := EXISTS (
-            SELECT 1 FROM unnest(p_nos) AS v (no)
-                   CROSS JOIN LATERAL (
-                       SELECT r.keys FROM taskyard.running AS r WHERE r.no = v.no OFFSET 0) AS r
-             WHERE r.keys IS NOT NULL);
-    END IF;
-    IF p_others IS NOT NULL AND NOT v_locked THEN
-        v_locked := EXISTS (
-            SELECT 1 FROM json_to_recordset(p_others) AS v (no bigint)
+            SELECT 1
+              FROM (SELECT u.no FROM unnest(p_nos) AS u (no)
+                     UNION ALL SELECT o.no FROM json_to_recordset(p_others) AS o (no bigint)) AS v
                    CROSS JOIN LATERAL (
                        SELECT r.keys FROM taskyard.running AS r WHERE r.no = v.no OFFSET 0) AS r
              WHERE r.keys IS NOT NULL);

@@ -25,17 +25,23 @@ END
 $$;
 
 CREATE OR REPLACE FUNCTION taskyard.lane_numbers(p_lanes text[]) RETURNS integer[]
-LANGUAGE sql STABLE AS $$
-    SELECT array_agg((SELECT l.no FROM taskyard.lanes AS l WHERE l.name = n.name) ORDER BY n.at)
-      FROM unnest(p_lanes) WITH ORDINALITY AS n (name, at)
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT array_agg((SELECT l.no FROM taskyard.lanes AS l WHERE l.name = n.name) ORDER BY n.at)
+          FROM unnest(p_lanes) WITH ORDINALITY AS n (name, at));
+END
 $$;
 
 CREATE OR REPLACE FUNCTION taskyard.route_numbers(p_kinds text[], p_requires text[]) RETURNS integer[]
-LANGUAGE sql STABLE AS $$
-    SELECT array_agg((SELECT r.no FROM taskyard.routes AS r
-                       WHERE r.kind = n.kind AND r.requires = string_to_array(n.requires, E'\x1f'))
-                     ORDER BY n.at)
-      FROM unnest(p_kinds, p_requires) WITH ORDINALITY AS n (kind, requires, at)
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT array_agg((SELECT r.no FROM taskyard.routes AS r
+                           WHERE r.kind = n.kind AND r.requires = string_to_array(n.requires, E'\x1f'))
+                         ORDER BY n.at)
+          FROM unnest(p_kinds, p_requires) WITH ORDINALITY AS n (kind, requires, at));
+END
 $$;
 
 -- enqueue: save these tasks; one whose id or dedup key is taken is left out and named with the task
@@ -177,9 +183,12 @@ $$;
 
 -- full_keys: those of these keys that have no room.
 CREATE OR REPLACE FUNCTION taskyard.full_keys(p_keys text[]) RETURNS text[]
-LANGUAGE sql STABLE AS $$
-    SELECT array_agg(d.key)
-      FROM (SELECT DISTINCT k.key FROM unnest(p_keys) AS u (keys)
-                   CROSS JOIN LATERAL unnest(string_to_array(u.keys, E'\x1f')) AS k (key)) AS d
-     WHERE taskyard.key_room(d.key) <= 0
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT array_agg(d.key)
+          FROM (SELECT DISTINCT k.key FROM unnest(p_keys) AS u (keys)
+                       CROSS JOIN LATERAL unnest(string_to_array(u.keys, E'\x1f')) AS k (key)) AS d
+         WHERE taskyard.key_room(d.key) <= 0);
+END
 $$;

@@ -1,7 +1,8 @@
 -- where_is: the state of a task, and its number; nothing if there is none.
 CREATE OR REPLACE FUNCTION taskyard.where_is(
     p_id text, OUT o_no bigint, OUT o_state text, OUT o_priority integer, OUT o_keys text[], OUT o_dedup text)
-LANGUAGE sql STABLE AS $$
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
     SELECT t.no,
            coalesce(
                (SELECT d.state FROM taskyard.done AS d WHERE d.no = t.no),
@@ -9,7 +10,9 @@ LANGUAGE sql STABLE AS $$
                (SELECT 'pending' FROM taskyard.pending AS p WHERE p.no = t.no),
                'queued'),
            t.priority, t.keys, t.dedup
-      FROM taskyard.tasks AS t WHERE t.id = p_id
+      INTO o_no, o_state, o_priority, o_keys, o_dedup
+      FROM taskyard.tasks AS t WHERE t.id = p_id;
+END
 $$;
 
 -- unqueue: take a waiting task out of where it waits; nothing if it has left meanwhile.

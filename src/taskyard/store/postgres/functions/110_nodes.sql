@@ -122,6 +122,8 @@ $$;
 
 -- drain: claim nothing more under this lease; what runs goes on.
 CREATE OR REPLACE FUNCTION taskyard.drain(p_lease bigint) RETURNS void
-LANGUAGE sql VOLATILE AS $$
-    UPDATE taskyard.nodes SET state = 'draining' WHERE lease = p_lease
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    UPDATE taskyard.nodes SET state = 'draining' WHERE lease = p_lease;
+END
 $$;

@@ -1,50 +1,53 @@
 -- tasks_json: whole tasks, in the order of these numbers. A task is in one of the places at a time,
 -- and one statement sees them all at the same moment.
 CREATE OR REPLACE FUNCTION taskyard.tasks_json(p_nos bigint[]) RETURNS json
-LANGUAGE sql STABLE
+LANGUAGE plpgsql STABLE
 {careful_plans} AS $$
-    SELECT coalesce(json_agg(json_build_object(
-               'no', t.no, 'id', t.id, 'kind', k.kind, 'lane', l.name, 'priority', t.priority,
-               'seq', t.seq, 'payload', t.payload, 'state', s.state, 'reason', s.reason,
-               'keys', coalesce(t.keys, '{}'), 'group', coalesce(t.grp, ''), 'dedup', t.dedup,
-               'requires', k.requires, 'attempt', s.attempt, 'charged', s.charged,
-               'max_charged', t.max_charged, 'losses', s.losses,
-               'timeout', t.timeout / 1e6::double precision, 'created_at', t.created_at,
-               'run_at', t.run_at, 'deadline', t.deadline, 'started_at', s.started_at,
-               'ended_at', s.ended_at, 'node', s.node, 'asked', s.asked, 'parked_on', s.parked_on,
-               'progress', (SELECT g.progress::json FROM taskyard.progress AS g WHERE g.no = t.no),
-               'result', s.result,
-               'failures', (
-                   SELECT coalesce(json_agg(json_build_object(
-                              'attempt', f.attempt, 'reason', f.reason, 'at', f.at,
-                              'started_at', f.started_at, 'node', f.node,
-                              'error', f.error::json) ORDER BY f.attempt), '[]')
-                     FROM taskyard.failures AS f WHERE f.no = t.no)) ORDER BY v.at), '[]')
-      FROM unnest(p_nos) WITH ORDINALITY AS v (no, at)
-           CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = v.no OFFSET 0) AS t
-           CROSS JOIN LATERAL (SELECT * FROM taskyard.routes AS a WHERE a.no = t.route OFFSET 0) AS k
-           CROSS JOIN LATERAL (SELECT * FROM taskyard.lanes AS a WHERE a.no = t.lane OFFSET 0) AS l
-           CROSS JOIN LATERAL (
-               SELECT d.state, d.reason, d.attempt, d.charged, d.losses, d.started_at, d.ended_at, d.node,
-                      NULL AS asked, NULL AS parked_on, d.result
-                 FROM taskyard.done AS d WHERE d.no = t.no
-               UNION ALL
-               SELECT 'running', 'claimed', r.attempt, r.charged, r.losses, r.started_at, NULL,
-                      (SELECT n.id FROM taskyard.nodes AS n WHERE n.lease = r.lease), r.asked, NULL, NULL
-                 FROM taskyard.running AS r WHERE r.no = t.no
-               UNION ALL
-               SELECT 'pending', p.reason, p.attempt, p.charged, p.losses, NULL, NULL, p.node, NULL, NULL, NULL
-                 FROM taskyard.pending AS p WHERE p.no = t.no
-               UNION ALL
-               SELECT 'queued', q.reason, q.attempt, q.charged, q.losses, NULL, NULL, q.node, NULL, NULL, NULL
-                 FROM taskyard.ready AS q
-                WHERE q.lane = t.lane AND q.route = t.route AND q.rota = t.rota
-                  AND q.priority = t.priority AND q.seq = t.seq
-               UNION ALL
-               SELECT 'queued', w.reason, w.attempt, w.charged, w.losses, NULL, NULL, w.node, NULL, w.key, NULL
-                 FROM taskyard.parked AS w
-                WHERE w.key = ANY (t.keys) AND w.lane = t.lane AND w.route = t.route AND w.rota = t.rota
-                  AND w.priority = t.priority AND w.seq = t.seq) AS s
+BEGIN
+    RETURN (
+        SELECT coalesce(json_agg(json_build_object(
+                   'no', t.no, 'id', t.id, 'kind', k.kind, 'lane', l.name, 'priority', t.priority,
+                   'seq', t.seq, 'payload', t.payload, 'state', s.state, 'reason', s.reason,
+                   'keys', coalesce(t.keys, '{}'), 'group', coalesce(t.grp, ''), 'dedup', t.dedup,
+                   'requires', k.requires, 'attempt', s.attempt, 'charged', s.charged,
+                   'max_charged', t.max_charged, 'losses', s.losses,
+                   'timeout', t.timeout / 1e6::double precision, 'created_at', t.created_at,
+                   'run_at', t.run_at, 'deadline', t.deadline, 'started_at', s.started_at,
+                   'ended_at', s.ended_at, 'node', s.node, 'asked', s.asked, 'parked_on', s.parked_on,
+                   'progress', (SELECT g.progress::json FROM taskyard.progress AS g WHERE g.no = t.no),
+                   'result', s.result,
+                   'failures', (
+                       SELECT coalesce(json_agg(json_build_object(
+                                  'attempt', f.attempt, 'reason', f.reason, 'at', f.at,
+                                  'started_at', f.started_at, 'node', f.node,
+                                  'error', f.error::json) ORDER BY f.attempt), '[]')
+                         FROM taskyard.failures AS f WHERE f.no = t.no)) ORDER BY v.at), '[]')
+          FROM unnest(p_nos) WITH ORDINALITY AS v (no, at)
+               CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = v.no OFFSET 0) AS t
+               CROSS JOIN LATERAL (SELECT * FROM taskyard.routes AS a WHERE a.no = t.route OFFSET 0) AS k
+               CROSS JOIN LATERAL (SELECT * FROM taskyard.lanes AS a WHERE a.no = t.lane OFFSET 0) AS l
+               CROSS JOIN LATERAL (
+                   SELECT d.state, d.reason, d.attempt, d.charged, d.losses, d.started_at, d.ended_at, d.node,
+                          NULL AS asked, NULL AS parked_on, d.result
+                     FROM taskyard.done AS d WHERE d.no = t.no
+                   UNION ALL
+                   SELECT 'running', 'claimed', r.attempt, r.charged, r.losses, r.started_at, NULL,
+                          (SELECT n.id FROM taskyard.nodes AS n WHERE n.lease = r.lease), r.asked, NULL, NULL
+                     FROM taskyard.running AS r WHERE r.no = t.no
+                   UNION ALL
+                   SELECT 'pending', p.reason, p.attempt, p.charged, p.losses, NULL, NULL, p.node, NULL, NULL, NULL
+                     FROM taskyard.pending AS p WHERE p.no = t.no
+                   UNION ALL
+                   SELECT 'queued', q.reason, q.attempt, q.charged, q.losses, NULL, NULL, q.node, NULL, NULL, NULL
+                     FROM taskyard.ready AS q
+                    WHERE q.lane = t.lane AND q.route = t.route AND q.rota = t.rota
+                      AND q.priority = t.priority AND q.seq = t.seq
+                   UNION ALL
+                   SELECT 'queued', w.reason, w.attempt, w.charged, w.losses, NULL, NULL, w.node, NULL, w.key, NULL
+                     FROM taskyard.parked AS w
+                    WHERE w.key = ANY (t.keys) AND w.lane = t.lane AND w.route = t.route AND w.rota = t.rota
+                      AND w.priority = t.priority AND w.seq = t.seq) AS s);
+END
 $$;
 
 -- find: tasks by filter, newest first, from p_after on.
@@ -94,16 +97,19 @@ $$;
 
 -- endings: those of these tasks that have ended; the error of a failed one is that of its last attempt.
 CREATE OR REPLACE FUNCTION taskyard.endings(p_ids text[]) RETURNS json
-LANGUAGE sql STABLE
+LANGUAGE plpgsql STABLE
 {careful_plans} AS $$
-    SELECT coalesce(json_agg(json_build_object(
-               'id', t.id, 'state', d.state, 'result', d.result,
-               'error', (SELECT f.error::json
-                           FROM taskyard.failures AS f WHERE f.no = t.no AND d.state = 'failed'
-                          ORDER BY f.attempt DESC LIMIT 1))), '[]')
-      FROM unnest(p_ids) AS v (id)
-           CROSS JOIN LATERAL (SELECT a.no, a.id FROM taskyard.tasks AS a WHERE a.id = v.id OFFSET 0) AS t
-           CROSS JOIN LATERAL (SELECT * FROM taskyard.done AS a WHERE a.no = t.no OFFSET 0) AS d
+BEGIN
+    RETURN (
+        SELECT coalesce(json_agg(json_build_object(
+                   'id', t.id, 'state', d.state, 'result', d.result,
+                   'error', (SELECT f.error::json
+                               FROM taskyard.failures AS f WHERE f.no = t.no AND d.state = 'failed'
+                              ORDER BY f.attempt DESC LIMIT 1))), '[]')
+          FROM unnest(p_ids) AS v (id)
+               CROSS JOIN LATERAL (SELECT a.no, a.id FROM taskyard.tasks AS a WHERE a.id = v.id OFFSET 0) AS t
+               CROSS JOIN LATERAL (SELECT * FROM taskyard.done AS a WHERE a.no = t.no OFFSET 0) AS d);
+END
 $$;
 
 -- facts: everything a waiting task waits for, as it is now.
