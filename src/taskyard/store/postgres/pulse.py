@@ -21,6 +21,7 @@ class Pulse:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._connection: Connection | None = None
+        self._connecting: asyncio.Task[Connection] | None = None
         self._busy: asyncio.Lock | None = None
 
     def row(self, statement: str, *args: object, timeout: float) -> Any:
@@ -66,6 +67,9 @@ class Pulse:
             loop.run_forever()
         finally:
             self._hang_up()
+            if self._connecting is not None:
+                self._connecting.cancel()
+                loop.run_until_complete(asyncio.gather(self._connecting, return_exceptions=True))
             loop.run_until_complete(asyncio.sleep(0))  # lets the socket be closed
             loop.close()
 
@@ -84,12 +88,34 @@ class Pulse:
 
     async def _ask(self, statement: str, args: tuple[object, ...]) -> Any:
         if self._connection is None:
-            self._connection = await connect(self._options)
+            self._connection = await self._connected(statement)
         try:
             return await self._connection.fetchrow(statement, *args)
         except asyncio.CancelledError:
             self._hang_up()
             raise
+
+    async def _connected(self, statement: str) -> Connection:
+        """Goes on when the beat that asked for it gives up: on a slow line that one was too short
+        to connect in, and so would be every other.
+        """
+        if self._connecting is None:
+            self._connecting = asyncio.create_task(self._connect(statement))
+        try:
+            return await asyncio.shield(self._connecting)
+        finally:
+            if self._connecting.done():
+                self._connecting = None
+
+    async def _connect(self, statement: str) -> Connection:
+        """The driver also learns the types of the answer here, which takes it several questions."""
+        connection = await connect(self._options)
+        try:
+            await connection.prepare(statement, name="")
+        except BaseException:
+            connection.terminate()
+            raise
+        return connection
 
     def _hang_up(self) -> None:
         connection, self._connection = self._connection, None
