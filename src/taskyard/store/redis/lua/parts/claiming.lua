@@ -147,7 +147,9 @@ local function look(search)
   local until_here = giving_way(taken.parked, room)
   if until_here then taken = admit(found, until_here, room) end
   apply(taken, search)
-  return cut_short or #late > 0 or #taken.parked > 0
+  if #late > 0 or #taken.parked > 0 then return true end
+  -- Tasks that may not be claimed ahead would be found again and again.
+  return cut_short and #taken.now + #taken.later > 0
 end
 
 -- Definitions of these tasks, and [no, attempt, charged, keyed] of each.
