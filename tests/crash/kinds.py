@@ -60,6 +60,11 @@ class Kinds:
                 time.sleep(seconds)  # noqa: ASYNC251 - this is the fault
                 return ctx.attempt
 
+        @yard.task()
+        async def what_time() -> float:
+            return time.time()
+
+        self.what_time: TaskKind[[], float] = what_time
         self.quick: TaskKind[[list[str], str], int] = quick
         self.slow: TaskKind[[list[str], str, float], int] = slow
         self.thread: TaskKind[[list[str], str, float], int] = thread

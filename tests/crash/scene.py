@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Any
 
 from taskyard import Enqueued, NewTask, Task, Yard
 from taskyard.domain.node import Node
@@ -32,13 +33,10 @@ class Scene:
         node: str = "a",
         *kinds: str,
         lease: float | None = None,
-        slots: int = 8,
-        grace: float = 2.0,
+        **options: Any,
     ) -> Member:
         """A worker that has begun to claim."""
-        member = self.crew.worker(
-            node, kinds=kinds, lease=lease or self.lease, slots=slots, grace=grace
-        )
+        member = self.crew.worker(node, kinds=kinds, lease=lease or self.lease, **options)
         self.crew.await_line(What.UP, pid=member.pid)
         return member
 

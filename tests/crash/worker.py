@@ -12,7 +12,9 @@ import logging
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
+from itertools import count
 
 import msgspec
 
@@ -38,6 +40,8 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     kinds: tuple[str, ...] = ()  # none: all of them
     kill_at: tuple[Point, int] | None = None
     log: str | None = None
+    clock: float = 0.0  # seconds by which the clock of its machine is wrong
+    jumping: bool = False  # it is set forth and back again and again
 
 
 def run(options: WorkerOptions) -> None:
@@ -49,6 +53,8 @@ def run(options: WorkerOptions) -> None:
             level=logging.INFO,
             format=f"%(asctime)s {os.getpid()} %(message)s",
         )
+    if options.clock:
+        _set_clock_wrong(options.clock, jumping=options.jumping)
     recorder = Recorder(options.record, options.node)
     yard = Yard(options.url)
     Kinds(yard, recorder)
@@ -105,6 +111,18 @@ class _kill_at:  # noqa: N801 - used as a function
             if self._left == 0:
                 self._recorder.write(What.DYING, how=point)
                 os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _set_clock_wrong(seconds: float, *, jumping: bool) -> None:
+    """What others set is the time of day; clocks that only count go on as they did."""
+    right, off = time.time_ns, int(seconds * 1e9)
+    asked = count()
+
+    def wrong_ns() -> int:
+        return right() + (-off if jumping and next(asked) % 2 else off)
+
+    time.time_ns = wrong_ns
+    time.time = lambda: wrong_ns() / 1e9
 
 
 def _record_leaving(recorder: Recorder) -> None:

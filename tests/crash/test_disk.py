@@ -1,0 +1,193 @@
+"""Fault 13: no room to write, or another program in the way; then it is over, and work goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+import pytest
+from redis import Redis
+
+from taskyard import State
+from taskyard.domain.errors import StoreBusy, StoreFull
+from taskyard.store.sqlite.store import SqliteStore
+from tests.conformance.verbs import enqueued, finish, node, running, succeeded
+from tests.crash.conftest import Stage
+from tests.crash.crew import Member, wait_for
+from tests.crash.record import What
+from tests.crash.scene import Scene
+from tests.servers.redis import RedisServer
+from tests.store.power_cut import PLAIN_DISK
+
+SMALL = 32 * 1024  # bytes: the record is smaller, the WAL is larger
+
+
+class FullDisk(apsw.VFS):
+    """The default file system of SQLite; without room while `full` is set."""
+
+    def __init__(self) -> None:
+        self.full = False
+        super().__init__("full-disk", PLAIN_DISK, makedefault=True)
+
+    def xOpen(  # noqa: N802 - SQLite's name
+        self, name: str | apsw.URIFilename | None, flags: list[int]
+    ) -> apsw.VFSFile:
+        return _FullFile(self, name, flags)
+
+
+class _FullFile(apsw.VFSFile):
+    def __init__(
+        self, disk: FullDisk, name: str | apsw.URIFilename | None, flags: list[int]
+    ) -> None:
+        super().__init__(PLAIN_DISK, name, flags)
+        self._disk = disk
+
+    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802 - SQLite's name
+        if self._disk.full:
+            raise apsw.FullError("no room")
+        super().xWrite(data, offset)
+
+
+@pytest.fixture
+def disk() -> Iterator[FullDisk]:
+    made = FullDisk()
+    yield made
+    made.unregister()
+
+
+@contextmanager
+def without_room(member: Member) -> Iterator[None]:
+    """Files of this process may not grow, as with a quota that is used up."""
+    before = resource.prlimit(member.pid, resource.RLIMIT_FSIZE, (SMALL, resource.RLIM_INFINITY))
+    try:
+        yield
+    finally:
+        resource.prlimit(member.pid, resource.RLIMIT_FSIZE, before)
+
+
+LOCKER = """
+import sqlite3, sys
+other = sqlite3.connect(sys.argv[1], isolation_level=None)
+other.execute("BEGIN IMMEDIATE")
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def locked_by_another(file: Path) -> Iterator[None]:
+    """By a process of its own: SQLite's locks keep processes apart, not two libraries in one."""
+    with subprocess.Popen(
+        [sys.executable, "-c", LOCKER, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"locked\n"
+        yield
+        other.communicate()
+
+
+def logged(scene: Scene, text: str) -> None:
+    """Wait until a worker has said so."""
+    log = scene.crew.folder / "worker.log"
+    wait_for(lambda: log.exists() and text in log.read_text(), f"{text!r} in the log")
+
+
+async def held(scene: Scene) -> tuple[Member, str]:
+    """A worker with a body that waits for the gate."""
+    scene.lease = 20.0
+    member = scene.worker("a")
+    task_id = await scene.enqueue_one(scene.kinds.gated.new(str(scene.gate), []))
+    scene.started(task_id)
+    return member, task_id
+
+
+async def finishes_at_once(scene: Scene, member: Member, task_id: str) -> None:
+    """What had ended meanwhile is written, and new tasks run."""
+    task = await scene.ended(task_id)
+    assert (task.state, task.attempt, task.losses) == (State.COMPLETED, 1, 0)
+    await scene.ended(await scene.enqueue_one(scene.kinds.quick.new([], "default")))
+    assert member.alive
+    assert await scene.broken() == []
+
+
+@pytest.mark.spec("reliability-13")
+async def test_a_worker_goes_on_when_its_disk_has_room_again(scene: Scene) -> None:
+    member, task_id = await held(scene)
+    assert (scene.crew.folder / "yard.db-wal").stat().st_size > SMALL
+
+    with without_room(member):
+        scene.open_gate()
+        scene.crew.await_line(What.END, task=task_id)
+        await asyncio.to_thread(logged, scene, "writing")
+
+    await finishes_at_once(scene, member, task_id)
+
+
+@pytest.mark.spec("reliability-13")
+async def test_a_worker_goes_on_when_another_program_lets_go_of_the_file(scene: Scene) -> None:
+    member, task_id = await held(scene)
+    file = scene.crew.folder / "yard.db"
+    impatient = SqliteStore(str(file), busy_seconds=0.1)
+    await impatient.open()
+
+    with locked_by_another(file):
+        with pytest.raises(StoreBusy, match="locked by another program"):
+            await enqueued(impatient, "quick")
+        scene.open_gate()
+        scene.crew.await_line(What.END, task=task_id)
+    await impatient.close()
+
+    await finishes_at_once(scene, member, task_id)
+
+
+@pytest.mark.spec("reliability-13", "engine-18")
+async def test_a_full_disk_is_a_clear_error_and_loses_nothing(
+    tmp_path: Path, disk: FullDisk
+) -> None:
+    store = SqliteStore(str(tmp_path / "yard.db"))
+    await store.open()
+    worker = await node(store)
+    task = await running(store, worker)
+
+    disk.full = True
+    with pytest.raises(StoreFull, match="no room left"):
+        await enqueued(store)
+    with pytest.raises(StoreFull, match="no room left"):
+        await finish(store, succeeded(task))
+    with pytest.raises(StoreFull, match="no room left"):
+        worker.beat()
+    assert (await store.counts())[State.RUNNING] == 1
+    disk.full = False
+
+    assert worker.beat().holds
+    await finish(store, succeeded(task))
+    await enqueued(store)
+    assert (await store.counts())[State.COMPLETED] == 1
+    await store.close()
+
+
+@pytest.mark.spec("reliability-13", "engine-30")
+async def test_a_worker_goes_on_when_its_redis_server_has_memory_again(stage: Stage) -> None:
+    server = RedisServer()
+    server.start()
+    try:
+        async with stage(server.url) as scene:
+            member, task_id = await held(scene)
+            with Redis(port=server.port) as admin:
+                admin.config_set("maxmemory", 1)
+                with pytest.raises(StoreFull, match="used up its memory"):
+                    await scene.enqueue_one(scene.kinds.quick.new([], "default"))
+                scene.open_gate()
+                scene.crew.await_line(What.END, task=task_id)
+                await asyncio.to_thread(logged, scene, "used up its memory")
+                admin.config_set("maxmemory", 0)
+
+            await finishes_at_once(scene, member, task_id)
+    finally:
+        server.remove()
