@@ -52,6 +52,7 @@ class RedisStore:
         self._blocking = BlockingLink(address, self._wording)
         self._hints = Subscription(address, self._wording)
         self._opened = False
+        self._closed = False
         self._opening = asyncio.Lock()
 
     @property
@@ -86,7 +87,7 @@ class RedisStore:
                 await self._link.close()
                 refuse_wrong_password(error)
                 raise
-            self._opened = True
+            self._opened, self._closed = True, False
 
     async def _open(self) -> None:
         server = await look(self._link)
@@ -102,19 +103,24 @@ class RedisStore:
 
     async def close(self) -> None:
         async with self._opening:
-            self._opened = False
+            self._opened, self._closed = False, True
             await self._hints.stop()
             await self._link.close()
             self._blocking.close()
 
-    async def _write(self, verb: str, *args: object) -> Any:
+    async def _ready(self) -> None:
+        """Opened by the first use; once closed, only by whoever opens it again."""
+        if self._closed:
+            raise StoreUnavailable(f"the store {self.address} is closed")
         if not self._opened:
             await self.open()
+
+    async def _write(self, verb: str, *args: object) -> Any:
+        await self._ready()
         return await self._link.write(verb, *args)
 
     async def _read(self, verb: str, *args: object) -> Any:
-        if not self._opened:
-            await self.open()
+        await self._ready()
         return await self._link.read(verb, *args)
 
     async def now(self) -> Instant:
