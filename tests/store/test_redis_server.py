@@ -330,6 +330,7 @@ def test_a_store_can_be_used_from_one_loop_after_another(start: Start) -> None:
     store = open_store(start().url)
 
     async def use() -> int:
+        await store.open()
         try:
             await enqueued(store)
             return (await store.counts())[State.QUEUED]
