@@ -172,22 +172,30 @@ async def test_a_full_disk_is_a_clear_error_and_loses_nothing(
     await store.close()
 
 
-@pytest.mark.spec("reliability-13", "engine-30")
+@pytest.mark.spec("reliability-13", "engine-20", "engine-30")
 async def test_a_worker_goes_on_when_its_redis_server_has_memory_again(stage: Stage) -> None:
+    """Without memory no lease is renewed either: bodies are stopped in time and run again."""
     server = RedisServer()
     server.start()
     try:
         async with stage(server.url) as scene:
-            member, task_id = await held(scene)
+            member = scene.worker("a")
+            task_id = await scene.enqueue_one(scene.kinds.gated.new(str(scene.gate), []))
+            scene.started(task_id)
             with Redis(port=server.port) as admin:
                 admin.config_set("maxmemory", 1)
                 with pytest.raises(StoreFull, match="used up its memory"):
                     await scene.enqueue_one(scene.kinds.quick.new([], "default"))
-                scene.open_gate()
-                scene.crew.await_line(What.END, task=task_id)
-                await asyncio.to_thread(logged, scene, "used up its memory")
+                scene.crew.await_line(What.END, task=task_id, attempt=1)
+                logged(scene, "used up its memory")
                 admin.config_set("maxmemory", 0)
+            scene.started(task_id, 2)
+            scene.open_gate()
 
-            await finishes_at_once(scene, member, task_id)
+            task = await scene.ended(task_id)
+            found = (task.state, task.attempt, task.charged, task.losses)
+            assert found == (State.COMPLETED, 2, 1, 0)
+            assert member.alive
+            assert await scene.broken() == []
     finally:
         server.remove()
