@@ -56,7 +56,9 @@ async def _main(options: EnqueuerOptions) -> None:
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     recorder = Recorder(options.record, "enqueuer")
-    async with Yard(options.url) as yard:
+    yard = Yard(options.url)
+    await insist(yard.open)
+    async with yard:
         load = Load(yard, recorder, random.Random(options.seed), options.keyed)
         while not stopped.is_set() and (options.most is None or load.saved < options.most):
             await load.step()

@@ -98,9 +98,11 @@ class Run:
             tasks, audit = await collect(self._store)
         finally:
             looking.cancel()
-            self._crew.stop()
-            await self._store.close()
-            self._place.remove()
+            try:
+                self._crew.stop()
+                await self._store.close()
+            finally:
+                self._place.remove()
         evidence = Evidence(
             lines=self._crew.lines(),
             tasks=tasks,

@@ -21,6 +21,22 @@ async def test_killed_workers_break_no_promise(tmp_path: Path, seed: int) -> Non
     assert outcome.tasks >= plan.kills * plan.tasks_per_kill
 
 
+@pytest.mark.spec("reliability-1", "engine-18", "engine-19", "engine-20")
+@pytest.mark.parametrize("store", ["postgres", "redis"])
+async def test_killed_workers_and_a_killed_server_break_no_promise(
+    tmp_path: Path, store: str
+) -> None:
+    plan = Plan(
+        kills=4, seed=4, store=store, server_kills=1, workers=2, enqueuers=1, tasks_per_kill=40
+    )
+
+    outcome = await Run(plan, tmp_path).run()
+
+    assert [text for found in outcome.findings for text in found.violations] == []
+    assert outcome.server_kills == 1
+    assert outcome.tasks >= plan.kills * plan.tasks_per_kill
+
+
 @pytest.mark.spec("engine-3", "engine-10")
 async def test_1000_tasks_over_10_keys_with_kills(tmp_path: Path) -> None:
     plan = Plan(kills=10, seed=3, pause=0.2, tasks_per_kill=100, keyed=1.0)
