@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
-from taskyard.domain.errors import NotFound, ResultTimeout, TaskCancelled, TaskFailed
+import msgspec
+
+from taskyard.domain.errors import (
+    NotFound,
+    ResultMismatch,
+    ResultTimeout,
+    TaskCancelled,
+    TaskFailed,
+)
 from taskyard.domain.explain import Explanation
 from taskyard.domain.state import State
-from taskyard.domain.task import Task
+from taskyard.domain.task import Task, TaskError
 from taskyard.store.port import Cancellation, Ending
 
 R = TypeVar("R")
@@ -20,6 +28,10 @@ class Office(Protocol):
     async def get(self, task_id: str) -> Task: ...
 
     async def cancel(self, task_id: str, *, actor: str = ...) -> Cancellation: ...
+
+    async def retry(self, task_id: str, *, actor: str = ...) -> None: ...
+
+    async def prioritize(self, task_id: str, priority: int, *, actor: str = ...) -> None: ...
 
     async def explain(self, task_id: str) -> Explanation: ...
 
@@ -49,6 +61,12 @@ class Handle(Generic[R]):
     async def cancel(self, *, actor: str = "python") -> Cancellation:
         return await self._office.cancel(self.id, actor=actor)
 
+    async def retry(self, *, actor: str = "python") -> None:
+        await self._office.retry(self.id, actor=actor)
+
+    async def prioritize(self, priority: int, *, actor: str = "python") -> None:
+        await self._office.prioritize(self.id, priority, actor=actor)
+
     async def explain(self) -> Explanation:
         return await self._office.explain(self.id)
 
@@ -59,16 +77,30 @@ class Handle(Generic[R]):
             raise ResultTimeout(f"task {self.id} has not ended within {timeout:g} s")
         match ending.state:
             case State.COMPLETED:
-                result: R = self._decode(ending.result)
-                return result
+                return self._decoded(ending.result)
             case State.CANCELLED:
                 raise TaskCancelled(f"task {self.id} was cancelled")
             case State.FAILED:
-                error = ending.error
-                why = f"{error.type}: {error.message}" if error else "it did not start in time"
-                raise TaskFailed(f"task {self.id} failed: {why}")
+                raise self._failure(ending.error)
             case _:
                 raise NotFound(f"task {self.id} is {ending.state}, which is no ending")
+
+    def _decoded(self, result: str | None) -> R:
+        try:
+            decoded: R = self._decode(result)
+        except msgspec.MsgspecError as error:
+            raise ResultMismatch(f"the result of task {self.id}: {error}") from None
+        return decoded
+
+    def _failure(self, error: TaskError | None) -> TaskFailed:
+        if error is None:
+            return TaskFailed(f"task {self.id} failed: it did not start in time", task_id=self.id)
+        return TaskFailed(
+            f"task {self.id} failed: {error.type}: {error.message}",
+            task_id=self.id,
+            type=error.type,
+            stack=error.stack,
+        )
 
     def __repr__(self) -> str:
         return f"Handle({self.id!r})"

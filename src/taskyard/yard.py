@@ -14,7 +14,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
 import msgspec
 
 from taskyard.domain.classify import Classifier, Rule
-from taskyard.domain.errors import NotFound
+from taskyard.domain.errors import InvalidHandler, NotFound
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
 from taskyard.domain.node import DEFAULT_LEASE_SECONDS, Node
@@ -121,6 +121,8 @@ class Yard:
 
     def task(
         self,
+        bare: None = None,
+        /,
         *,
         name: str | None = None,
         lane: str = DEFAULT_LANE,
@@ -133,6 +135,8 @@ class Yard:
 
         `rules` are asked before the yard's own which errors are worth a retry.
         """
+        if bare is not None:
+            raise InvalidHandler("write @yard.task() with its brackets, also without options")
 
         def make(function: Callable[..., Any]) -> TaskKind[Any, Any]:
             kind = Kind(
@@ -271,6 +275,7 @@ class Yard:
         *,
         slots: int = DEFAULT_SLOTS,
         kinds: Iterable[str] | None = None,
+        capabilities: Iterable[str] = (),
         node_id: str | None = None,
         lease_seconds: float = DEFAULT_LEASE_SECONDS,
         grace: float = DEFAULT_GRACE,
@@ -282,6 +287,7 @@ class Yard:
             self._notifier,
             slots=slots,
             kinds=kinds,
+            capabilities=capabilities,
             node_id=node_id,
             lease_seconds=lease_seconds,
             grace=grace,

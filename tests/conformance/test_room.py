@@ -362,3 +362,14 @@ async def test_room_made_by_one_process_is_found_by_another(store: Store, elsewh
     await complete(store, held)
 
     assert await other.claim_ids(10) == [waiting]
+
+
+@pytest.mark.spec("engine-3", "engine-10")
+async def test_a_limit_raised_far_lets_as_many_go(store: Store) -> None:
+    worker = await node(store, slots=100)
+    await running(store, worker, keys=("k",))
+    waiting = [await enqueued(store, keys=("k",)) for _ in range(40)]
+
+    await limit(store, "k", 31)
+
+    assert await worker.claim_ids(99) == waiting[:30]

@@ -127,6 +127,11 @@ async def test_a_bad_handler_is_refused_where_it_is_declared(yard: Yard) -> None
     with pytest.raises(InvalidOption, match="retries must be 0 or more"):
         Retry.fixed(-1, delay=1)
 
+    async def bare() -> None: ...
+
+    with pytest.raises(InvalidHandler, match="with its brackets"):
+        yard.task(bare)  # type: ignore[arg-type]
+
     @yard.task(name="same")
     async def one() -> None: ...
 

@@ -25,6 +25,7 @@ from taskyard import (
     TaskFailed,
     Yard,
 )
+from taskyard.domain.errors import ResultMismatch
 from tests.engine.waits import ended, running, until, working
 
 
@@ -333,3 +334,59 @@ async def test_a_task_whose_deadline_passes_fails_as_expired(yard: Yard) -> None
     assert task.reason is Reason.EXPIRED
     with pytest.raises(TaskFailed):
         await handle.result(20)
+
+
+@pytest.mark.spec("lifecycle-11")
+async def test_a_body_that_cleans_up_after_its_timeout_is_not_cancelled_again(yard: Yard) -> None:
+    cleaned: list[str] = []
+
+    @yard.task(timeout=0.05, retry=Retry.never())
+    async def slow_to_clean() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(1.5)  # longer than the timekeeper takes to look again
+            cleaned.append("all of it")
+
+    async with working(yard):
+        task = await ended(await slow_to_clean.enqueue())
+    assert (task.reason, cleaned) == (Reason.TIMEOUT, ["all of it"])
+
+
+@pytest.mark.spec("engine-4")
+async def test_a_task_runs_where_what_it_requires_is(yard: Yard) -> None:
+    @yard.task()
+    async def train() -> str:
+        return "trained"
+
+    async with working(yard):
+        handle = await train.options(requires=["gpu"]).enqueue()
+        assert (await handle.explain()).text == "no live worker serves kind train with gpu"
+        async with working(yard, capabilities=["gpu", "big"]):
+            assert await handle.result(20) == "trained"
+
+
+async def test_a_failure_says_what_failed(yard: Yard) -> None:
+    @yard.task(retry=Retry.never())
+    async def broken() -> None:
+        raise ValueError("no good")
+
+    async with working(yard):
+        handle = await broken.enqueue()
+        with pytest.raises(TaskFailed) as caught:
+            await handle.result(20)
+        assert (caught.value.task_id, caught.value.type) == (handle.id, "ValueError")
+        assert "no good" in caught.value.stack
+        await handle.retry()
+        with pytest.raises(TaskFailed):
+            await handle.result(20)
+
+
+async def test_a_result_of_another_type_than_promised_is_said(yard: Yard) -> None:
+    @yard.task()
+    async def promised() -> int:
+        return "seven"  # type: ignore[return-value]
+
+    async with working(yard):
+        with pytest.raises(ResultMismatch, match="Expected `int`, got `str`"):
+            await (await promised.enqueue()).result(20)

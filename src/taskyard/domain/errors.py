@@ -10,6 +10,7 @@ TaskyardError
 ├── ConfigurationError          a URL, a setting or an application that cannot be used
 ├── NotFound                    no such task, lane, node
 ├── IllegalTransition           the task's state does not allow that
+├── CannotCopy                  a yard that cannot be copied, or not to there
 ├── StaleAttempt                the attempt that asked is no longer the accepted one
 ├── StoreError
 │   ├── StoreUnavailable        cannot be reached or opened
@@ -21,6 +22,7 @@ TaskyardError
 └── ResultError                 waiting for a result ended without one
     ├── TaskFailed
     ├── TaskCancelled
+    ├── ResultMismatch          the result is not what the handler's annotation says
     └── ResultTimeout
 
 Raised by handlers to say what becomes of their task: Fatal, Cancelled and retry.Retry.
@@ -73,6 +75,10 @@ class IllegalTransition(TaskyardError):
     code = "illegal_transition"
 
 
+class CannotCopy(TaskyardError):
+    code = "cannot_copy"
+
+
 class StaleAttempt(TaskyardError):
     code = "stale_attempt"
 
@@ -110,11 +116,23 @@ class ResultError(TaskyardError):
 
 
 class TaskFailed(ResultError):
+    """`type` and `stack` are those of the error that ended the task's last attempt."""
+
     code = "task_failed"
+
+    def __init__(self, message: str, *, task_id: str = "", type: str = "", stack: str = "") -> None:  # noqa: A002
+        super().__init__(message)
+        self.task_id = task_id
+        self.type = type
+        self.stack = stack
 
 
 class TaskCancelled(ResultError):
     code = "task_cancelled"
+
+
+class ResultMismatch(ResultError):
+    code = "result_mismatch"
 
 
 class ResultTimeout(ResultError, TimeoutError):

@@ -45,7 +45,17 @@ class Snooze(msgspec.Struct, frozen=True):
 class Job:
     """A claimed task, its kind, and how it is being stopped, if it is."""
 
-    __slots__ = ("cancel", "claimed", "context", "deadline", "kind", "started", "stop", "taken")
+    __slots__ = (
+        "asked",
+        "cancel",
+        "claimed",
+        "context",
+        "deadline",
+        "kind",
+        "started",
+        "stop",
+        "taken",
+    )
 
     def __init__(self, claimed: Claimed, kind: Kind, context: Context) -> None:
         self.claimed = claimed
@@ -55,6 +65,7 @@ class Job:
         self.started: float | None = None
         self.deadline = float("inf")
         self.stop: Stop | None = None
+        self.asked = 0.0
         self.cancel: Callable[[], None] = _not_started
 
     def begin(self) -> None:
@@ -65,6 +76,7 @@ class Job:
         """Ask the body to stop. The first reason stays, but a lost attempt is lost."""
         if self.stop is None or stop is Stop.LOST:
             self.stop = stop
+        self.asked = time.monotonic()
         self.context.ask_to_stop()
         self.cancel()
 

@@ -56,11 +56,12 @@ class Timekeeper:
             self._set(earliest)
 
     def _end(self, job: Job, now: float) -> None:
-        """Asked every second until it is gone: only then are its room and its keys free."""
+        """Asked again after each grace until it is gone: only then are its room and keys free."""
         late = now - job.deadline
         if job.stop is None:
             log.warning("timeout", task=job.claimed.id, kind=job.kind.name, style=job.kind.style)
         elif late > self._grace:
             log.error("a body ignores its timeout", task=job.claimed.id, seconds_late=round(late))
-        if job.stop is None or job.kind.style is Style.COROUTINE:
+        patient = now - job.asked < self._grace
+        if job.stop is None or (job.kind.style is Style.COROUTINE and not patient):
             job.ask(Stop.TIMEOUT)

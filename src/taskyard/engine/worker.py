@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from taskyard.domain.clock import LONGEST
 from taskyard.domain.errors import InvalidOption, StoreError
 from taskyard.domain.node import DEFAULT_LEASE_SECONDS, Hold, Lease, NewNode, News
-from taskyard.domain.outcome import Outcome, Released, Verdict, decide
+from taskyard.domain.outcome import Failed, Outcome, Released, Verdict, decide
 from taskyard.domain.state import Reason, State
 from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress
 from taskyard.engine.context import Context
@@ -45,6 +45,7 @@ class Worker:
         *,
         slots: int = DEFAULT_SLOTS,
         kinds: Iterable[str] | None = None,
+        capabilities: Iterable[str] = (),
         node_id: str | None = None,
         lease_seconds: float = DEFAULT_LEASE_SECONDS,
         grace: float = DEFAULT_GRACE,
@@ -60,6 +61,7 @@ class Worker:
         self._kinds = tuple(registry.names if kinds is None else kinds)
         for kind in self._kinds:
             registry[kind]  # an unknown one is refused here
+        self._capabilities = tuple(capabilities)
         self.node_id = node_id or new_node_id()
         self._lease_seconds = lease_seconds
         self._grace = grace
@@ -140,9 +142,10 @@ class Worker:
         await asyncio.gather(self._newsreader, return_exceptions=True)
         await self._pump.stop()
         self._timekeeper.stop()
-        await self._heartbeat.stop()
         if not self.hand.running:
-            # A body that is still running keeps its lease until it ends: nobody may overlap it.
+            # Bodies left behind keep their lease, and the heartbeat that ends the process before
+            # they could outlive it: nobody may overlap them.
+            await self._heartbeat.stop()
             await self._quietly(self._store.retire(self.lease))
             await self._coroutines.stop()
         self._threads.stop()
@@ -163,6 +166,7 @@ class Worker:
             NewNode(
                 id=self.node_id,
                 kinds=self._kinds,
+                capabilities=self._capabilities,
                 slots=self.hand.slots,
                 process=this_process(),
                 lease_seconds=self._lease_seconds,
@@ -236,6 +240,15 @@ class Worker:
 
     def _done(self, job: Job, outcome: Outcome) -> None:
         self.hand.ended(job)
+        if isinstance(outcome, Failed):
+            log.warning(
+                "failed",
+                task=job.claimed.id,
+                kind=job.kind.name,
+                attempt=job.claimed.attempt,
+                reason=outcome.reason,
+                error=f"{outcome.error.type}: {outcome.error.message}",
+            )
         if job.stop is not Stop.LOST:
             self._pump.add(decide(job.claimed, outcome, job.kind.retry))
         self._fill()
@@ -260,7 +273,7 @@ class Worker:
                 lease, asked = self.lease, time.monotonic()
                 try:
                     news = await self._store.news(lease)
-                except StoreError as error:
+                except Exception as error:
                     log.warning("news", error=str(error))
                 else:
                     if lease == self.lease:  # not of one that was replaced meanwhile
@@ -334,8 +347,8 @@ class Worker:
             try:
                 await self._join()
                 break
-            except StoreError as error:
-                log.error("register", error=str(error), code=error.code)
+            except Exception as error:
+                log.error("register", error=str(error))
                 await asyncio.sleep(1.0)
         self._pump.renew(self.lease)
         self._pump.hint()

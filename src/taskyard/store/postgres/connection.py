@@ -70,6 +70,7 @@ class Database:
         self.options = options
         self.place = options.place
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
+        self._closed = False  # by hand: then only an open by hand opens it again
         self._opening = asyncio.Lock()
         self._sql = statements(options.namespace)
 
@@ -101,11 +102,11 @@ class Database:
             except BaseException:
                 pool.terminate()
                 raise
-            self._pool = pool
+            self._pool, self._closed = pool, False
 
     async def close(self) -> None:
         async with self._opening:
-            pool, self._pool = self._pool, None
+            pool, self._pool, self._closed = self._pool, None, True
             if pool is not None:
                 try:
                     async with asyncio.timeout(CONNECT_SECONDS):
@@ -147,6 +148,8 @@ class Database:
             raise translate(error, self.place) from error
 
     async def _opened(self) -> asyncpg.Pool[asyncpg.Record]:
+        if self._pool is None and self._closed:
+            raise StoreUnavailable(f"the store {self.options.place} is closed")
         if self._pool is None:
             await self.open()
         assert self._pool is not None

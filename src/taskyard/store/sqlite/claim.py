@@ -19,6 +19,7 @@ from taskyard.store.sqlite.tx import Tx, numbers, to_json
 # behind a long row of blocked tasks waits for fewer claims.
 MAX_ROUNDS = 8
 MAX_SET = 500
+LOADED_AT_ONCE = 100
 GROWTH = 2
 
 _Place = tuple[int, int]
@@ -209,7 +210,9 @@ def _merge(rows: Sequence[Sequence[_Found]], horizon: _Place | None) -> list[_Fo
 
 
 def _load(tx: Tx, taken: list[int]) -> list[Claimed]:
-    if not taken:
-        return []
-    rows = tx.rows(list[_ClaimedRow], tx.sql("claim")["load"], numbers(taken))
-    return list(rows)
+    """In portions: a thousand of the largest payloads would not fit into one text."""
+    rows: list[Claimed] = []
+    for at in range(0, len(taken), LOADED_AT_ONCE):
+        portion = numbers(taken[at : at + LOADED_AT_ONCE])
+        rows += tx.rows(list[_ClaimedRow], tx.sql("claim")["load"], portion)
+    return rows

@@ -15,6 +15,8 @@ from taskyard.domain.task import Progress
 from taskyard.store.sqlite import due, keys
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
 
+RESULTS_AT_ONCE = 100  # a thousand of the largest would not fit into one text
+
 # What the system did by itself is written down; the happy path is not.
 _AUDITED = frozenset({Reason.TIMEOUT, Reason.LOST, Reason.POISON, Reason.RESCUED})
 
@@ -68,8 +70,8 @@ def _settle(tx: Tx, verdicts: Sequence[Verdict]) -> None:
         tx.run(sql["settle"], to_json(_rows(tx, others)))
         tx.audit("system", [(v.reason, f"task:{v.id}", v.state) for v in others if _noted(v)])
     results = [(v.no, v.result) for v in verdicts if v.result is not None]
-    if results:
-        tx.run(sql["results"], to_json(results))
+    for at in range(0, len(results), RESULTS_AT_ONCE):
+        tx.run(sql["results"], to_json(results[at : at + RESULTS_AT_ONCE]))
     at_once = [v.no for v in others if v.delay is not None and v.delay <= 0]
     if at_once:
         due.promote_these(tx, at_once)

@@ -41,15 +41,23 @@ def room(tx: Tx, keys: Iterable[str]) -> dict[str, int]:
 
 def wake(tx: Tx, freed: Counter[str]) -> None:
     """Let the first `freed[key]` waiters of each lane and route be looked at again."""
-    while freed:
-        open_keys = [key for key, free in room(tx, freed).items() if free > 0]
-        if not open_keys:
-            return
-        heads = tx.rows(list[int], tx.sql("keys")["heads"], to_json(open_keys))
-        if not heads:
-            return
-        tx.run(tx.sql("keys")["unpark"], numbers(heads))
-        freed = Counter({key: n - 1 for key, n in freed.items() if n > 1})
+    sql = tx.sql("keys")
+    turns = {key: min(freed[key], free) for key, free in room(tx, freed).items() if free > 0}
+    if not turns:
+        return
+    heads = tx.rows(list[int], sql["heads"], to_json(list(turns)))
+    if not heads:
+        return
+    tx.run(sql["unpark"], numbers(heads))
+    for key, turn in turns.items():
+        if turn > 1:
+            _wake_more(tx, key, turn - 1)
+
+
+def _wake_more(tx: Tx, key: str, turns: int) -> None:
+    sql = tx.sql("keys")
+    for lane, route in tx.rows(list[tuple[int, int]], sql["streams"], key):
+        tx.run(sql["unpark"], tx.value(sql["first"], key, lane, route, turns))
 
 
 def waited(tx: Tx, keys: Iterable[str]) -> set[str]:

@@ -67,15 +67,19 @@ class SqliteStore:
         self._names = Names()
         self._listeners: dict[object, Callable[[], None]] = {}
         self._opened = False
+        self._closed = False
         self._opening = asyncio.Lock()
+        self._make_threads()
+
+    def _make_threads(self) -> None:
         self._writer = self._database("writer", self._connect_writer, "BEGIN IMMEDIATE")
         # A memory database belongs to its one connection.
         self._reader = (
             self._writer
-            if path == MEMORY
+            if self.path == MEMORY
             else self._database("reader", self._connect, "BEGIN DEFERRED")
         )
-        self._watch = FileWatch(path, self._connect, self._tell, lambda: self._writer.commits)
+        self._watch = FileWatch(self.path, self._connect, self._tell, lambda: self._writer.commits)
 
     def _database(
         self, name: str, make: Callable[[], apsw.Connection], begin: str
@@ -109,20 +113,26 @@ class SqliteStore:
         async with self._opening:
             if self._opened:
                 return
+            if self._closed:
+                self._make_threads()
             await _aside(self._writer.start)
             await _aside(self._reader.start)
-            self._opened = True
+            self._opened, self._closed = True, False
 
     async def close(self) -> None:
         async with self._opening:
-            self._opened = False
+            self._opened, self._closed = False, True
             await _aside(self._watch.stop)
             await _aside(self._reader.stop)
             await _aside(self._writer.stop)
 
-    async def _write(self, job: Callable[[Tx], T]) -> T:
-        if not self._opened:
+    async def _be_open(self) -> None:
+        """Nothing has to be opened by hand, but what was closed stays closed until it is."""
+        if not self._opened and not self._closed:
             await self.open()
+
+    async def _write(self, job: Callable[[Tx], T]) -> T:
+        await self._be_open()
         before = self._writer.commits
         answer = await self._writer.run(job)
         if self.path == MEMORY and self._writer.commits != before:
@@ -130,8 +140,7 @@ class SqliteStore:
         return answer
 
     async def _read(self, job: Callable[[Tx], T]) -> T:
-        if not self._opened:
-            await self.open()
+        await self._be_open()
         return await self._reader.run(job)
 
     async def now(self) -> Instant:

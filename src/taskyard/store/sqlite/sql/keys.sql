@@ -30,6 +30,29 @@ SELECT json_group_array(no) FROM head WHERE no IS NOT NULL
 SELECT json_group_array(k.value) FROM json_each(?1) AS k
  WHERE EXISTS (SELECT 1 FROM taskyard_tasks AS t INDEXED BY taskyard_parked WHERE t.parked_on = k.value)
 
+-- :streams  the lanes and routes that wait for a key, one index seek or two each
+WITH RECURSIVE head (no) AS (
+    SELECT (SELECT no FROM taskyard_tasks INDEXED BY taskyard_parked
+             WHERE parked_on = ?1 ORDER BY lane, route, rota, priority, seq LIMIT 1)
+    UNION ALL
+    SELECT coalesce(
+               (SELECT t.no FROM taskyard_tasks AS t INDEXED BY taskyard_parked
+                 WHERE t.parked_on = ?1 AND t.lane = h.lane AND t.route > h.route
+                 ORDER BY t.route, t.rota, t.priority, t.seq LIMIT 1),
+               (SELECT t.no FROM taskyard_tasks AS t INDEXED BY taskyard_parked
+                 WHERE t.parked_on = ?1 AND t.lane > h.lane
+                 ORDER BY t.lane, t.route, t.rota, t.priority, t.seq LIMIT 1))
+      FROM head CROSS JOIN taskyard_tasks AS h ON h.no = head.no
+)
+SELECT json_group_array(json_array(t.lane, t.route))
+  FROM head CROSS JOIN taskyard_tasks AS t ON t.no = head.no
+
+-- :first  the first ?4 waiters for a key in one lane and route
+SELECT json_group_array(no)
+  FROM (SELECT no FROM taskyard_tasks INDEXED BY taskyard_parked
+         WHERE parked_on = ?1 AND lane = ?2 AND route = ?3
+         ORDER BY rota, priority, seq LIMIT ?4)
+
 -- :unpark
 UPDATE taskyard_tasks SET parked_on = NULL WHERE no IN (SELECT value FROM json_each(?1))
 
