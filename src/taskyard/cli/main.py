@@ -12,6 +12,7 @@ import typer
 
 import taskyard
 from taskyard.cli import lanes, tasks
+from taskyard.cli.copy import copy
 from taskyard.cli.doctor import doctor
 from taskyard.cli.enqueue import enqueue
 from taskyard.cli.errors import INTERRUPTED, PIPE_CLOSED, USAGE, exit_code, tell, tell_error
@@ -39,6 +40,7 @@ app.add_typer(lanes.commands, name="lanes")
 app.command()(stats)
 app.command()(doctor)
 app.command()(migrate)
+app.command()(copy)
 
 
 def _version(wanted: bool) -> None:

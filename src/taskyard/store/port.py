@@ -15,6 +15,7 @@ import msgspec
 from taskyard.domain.clock import Instant
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
+from taskyard.domain.moved import Moved
 from taskyard.domain.node import Hold, Lease, NewNode, News, Node
 from taskyard.domain.outcome import Finished, Stale, Verdict
 from taskyard.domain.state import State
@@ -213,3 +214,20 @@ class Store(Protocol):
 
     async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
         """Who did what, newest first."""
+
+    # --- copying ---
+
+    async def export(self, *, after: int | None = None, limit: int = 100) -> list[Moved]:
+        """Tasks with all that another store needs to go on with them, newest first."""
+
+    async def import_tasks(self, tasks: Sequence[Moved]) -> None:
+        """Take tasks over from another store, as they are; what is here already stays."""
+
+    async def import_settings(
+        self,
+        *,
+        lanes: Sequence[Lane] = (),
+        rules: Sequence[KeyRule] = (),
+        audit: Sequence[Audited] = (),
+    ) -> None:
+        """Take over lanes, rules, and the audit trail from its beginning on."""

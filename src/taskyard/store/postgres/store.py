@@ -9,6 +9,7 @@ from taskyard.domain.clock import Instant, micros
 from taskyard.domain.errors import NotFound, StaleAttempt, StoreUnavailable
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
+from taskyard.domain.moved import Moved
 from taskyard.domain.node import Hold, Lease, NewNode, News, Node
 from taskyard.domain.outcome import Finished, Stale, Verdict
 from taskyard.domain.state import State
@@ -25,7 +26,7 @@ from taskyard.store.port import (
     Schema,
     Turn,
 )
-from taskyard.store.postgres import nodes, operate, read
+from taskyard.store.postgres import copy, nodes, operate, read
 from taskyard.store.postgres.clock import PostgresClock
 from taskyard.store.postgres.connection import Database, looking
 from taskyard.store.postgres.doctor import diagnose
@@ -224,3 +225,20 @@ class PostgresStore:
 
     async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
         return await self._database.read(list[Audited], "audit", before, limit)
+
+    # --- copying ---
+
+    async def export(self, *, after: int | None = None, limit: int = 100) -> list[Moved]:
+        return await copy.export(self._database, after, limit)
+
+    async def import_tasks(self, tasks: Sequence[Moved]) -> None:
+        await copy.import_tasks(self._database, tasks)
+
+    async def import_settings(
+        self,
+        *,
+        lanes: Sequence[Lane] = (),
+        rules: Sequence[KeyRule] = (),
+        audit: Sequence[Audited] = (),
+    ) -> None:
+        await copy.import_settings(self._database, lanes, rules, audit)

@@ -11,6 +11,7 @@ from taskyard.domain.clock import Instant, micros
 from taskyard.domain.errors import SchemaMismatch, StoreUnavailable
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
+from taskyard.domain.moved import Moved
 from taskyard.domain.node import Hold, Lease, NewNode, News, Node
 from taskyard.domain.outcome import Finished, Stale, Verdict
 from taskyard.domain.state import State
@@ -27,7 +28,7 @@ from taskyard.store.port import (
     Schema,
     Turn,
 )
-from taskyard.store.redis import claim, enqueue, figures, finish, operate, read, rescue
+from taskyard.store.redis import claim, copy, enqueue, figures, finish, operate, read, rescue
 from taskyard.store.redis.address import Address
 from taskyard.store.redis.blocking import BlockingLink
 from taskyard.store.redis.clock import RedisClock
@@ -250,3 +251,21 @@ class RedisStore:
 
     async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
         return read.audit(await self._read("audit", limit, before))
+
+    # --- copying ---
+
+    async def export(self, *, after: int | None = None, limit: int = 100) -> list[Moved]:
+        return await copy.export(self._read, after, limit)
+
+    async def import_tasks(self, tasks: Sequence[Moved]) -> None:
+        await self._write("import_tasks", copy.rows(tasks))
+
+    async def import_settings(
+        self,
+        *,
+        lanes: Sequence[Lane] = (),
+        rules: Sequence[KeyRule] = (),
+        audit: Sequence[Audited] = (),
+    ) -> None:
+        rows = [copy.lane_row(lane) for lane in lanes]
+        await self._write("import_settings", rows, rules, audit)

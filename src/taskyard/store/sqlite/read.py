@@ -71,4 +71,4 @@ def lanes(tx: Tx) -> list[Lane]:
 
 def audit(tx: Tx, limit: int, before: int | None) -> list[Audited]:
     rows = tx.rows(list[_Audited], tx.sql("upkeep")["read_audit"], before, limit)
-    return list(rows)
+    return [Audited(*msgspec.structs.astuple(row)) for row in rows]

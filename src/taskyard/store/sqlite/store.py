@@ -14,6 +14,7 @@ from taskyard.domain.clock import Instant
 from taskyard.domain.errors import NotFound, StoreUnavailable
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
+from taskyard.domain.moved import Moved
 from taskyard.domain.node import Hold, Lease, NewNode, News, Node
 from taskyard.domain.outcome import Finished, Stale, Verdict
 from taskyard.domain.state import State
@@ -31,7 +32,7 @@ from taskyard.store.port import (
     Turn,
 )
 from taskyard.store.sqlite import claim as claiming
-from taskyard.store.sqlite import due, keys, nodes, operate, read, rescue
+from taskyard.store.sqlite import copy, due, keys, nodes, operate, read, rescue
 from taskyard.store.sqlite import enqueue as enqueuing
 from taskyard.store.sqlite import explain as explaining
 from taskyard.store.sqlite import finish as finishing
@@ -292,6 +293,23 @@ class SqliteStore:
 
     async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
         return await self._read(lambda tx: read.audit(tx, limit, before))
+
+    # --- copying ---
+
+    async def export(self, *, after: int | None = None, limit: int = 100) -> list[Moved]:
+        return await self._read(lambda tx: copy.export(tx, after, limit))
+
+    async def import_tasks(self, tasks: Sequence[Moved]) -> None:
+        await self._write(lambda tx: copy.import_tasks(tx, tasks))
+
+    async def import_settings(
+        self,
+        *,
+        lanes: Sequence[Lane] = (),
+        rules: Sequence[KeyRule] = (),
+        audit: Sequence[Audited] = (),
+    ) -> None:
+        await self._write(lambda tx: copy.import_settings(tx, lanes, rules, audit))
 
 
 async def _aside(function: Callable[[], T]) -> T:

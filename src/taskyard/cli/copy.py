@@ -1,0 +1,75 @@
+"""`taskyard copy`: takes a yard to another store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from taskyard.cli.errors import NoYard
+from taskyard.cli.machine import print_json
+from taskyard.cli.render import show
+from taskyard.cli.target import Json, actor, without_secrets
+from taskyard.domain.state import State
+from taskyard.store.copy import copy as copy_store
+from taskyard.yard import Yard
+
+
+def copy(
+    from_url: Annotated[
+        str, typer.Argument(metavar="FROM_URL", help="The store to copy.", show_default=False)
+    ],
+    to_url: Annotated[
+        str, typer.Argument(metavar="TO_URL", help="An empty one.", show_default=False)
+    ],
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until the workers of the source have gone.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Take a yard to another store.
+
+    The source is paused first and stays so. An interrupted copy can be made again.
+    """
+    counts = asyncio.run(_copy(Yard(from_url), Yard(to_url), wait=wait))
+    if as_json:
+        print_json({state: counts[state] for state in State})
+    else:
+        show(Text(_told(counts)), Text(f"{without_secrets(from_url)} stays paused"))
+
+
+async def _copy(source: Yard, target: Yard, *, wait: bool) -> Mapping[State, int]:
+    if not await source.exists():
+        raise NoYard(f"there is no yard at {without_secrets(source.url)}")
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(source)
+        await stack.enter_async_context(target)
+        total = sum((await source.counts()).values())
+        bars = stack.enter_context(_bars())
+        shown = {step: bars.add_task(step, total=total) for step in ("copy", "compare")}
+        return await copy_store(
+            source.store,
+            target.store,
+            actor=actor(),
+            wait=wait,
+            told=lambda step, count: bars.advance(shown[step], count),
+        )
+
+
+def _bars() -> Progress:
+    """On stderr, and only for people."""
+    screen = Console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    return Progress(*columns, TimeRemainingColumn(), console=screen, disable=not screen.is_terminal)
+
+
+def _told(counts: Mapping[State, int]) -> str:
+    parts = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+    total = sum(counts.values())
+    return f"copied {total} task{'' if total == 1 else 's'}{': ' if parts else ''}{parts}"

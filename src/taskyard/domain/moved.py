@@ -1,0 +1,33 @@
+"""A task on its way from one store to another."""
+
+from __future__ import annotations
+
+import msgspec
+
+from taskyard.domain.clock import micros, seconds
+from taskyard.domain.state import TERMINAL
+from taskyard.domain.task import Task, Until
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """A task, with what its store knows beyond it. Its number and its place come with it."""
+
+    task: Task
+    dedup_until: Until | None = None
+    dedup_kept: bool = False  # it is the one that keeps its dedup key now
+
+    def settled(self) -> Moved:
+        """Without what belongs to the store it is in: the same in every store."""
+        task = self.task
+        return msgspec.structs.replace(
+            self,
+            task=msgspec.structs.replace(
+                task,
+                timeout=seconds(micros(task.timeout)),
+                requires=tuple(sorted(task.requires)),
+                started_at=task.started_at if task.state in TERMINAL else None,
+                parked_on=None,  # nothing runs, so no key is held
+                asked=None,
+                error=None,  # follows from its failures
+            ),
+        )

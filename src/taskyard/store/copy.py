@@ -1,0 +1,140 @@
+"""Takes everything from one store to another, so that nothing is lost and nothing runs twice.
+
+The source is paused and stays so. It must be quiet: no workers, nothing running. The target is
+paused until all is there and has been compared. A copy that was interrupted leaves nothing but
+tasks of the source in the target; it is simply made again and goes over what is there already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping
+
+from taskyard.domain.errors import CannotCopy
+from taskyard.domain.moved import Moved
+from taskyard.domain.state import State
+from taskyard.store.port import Store
+
+FIRST_PAGE = 100
+MAX_PAGE = 1000
+PAGE_BYTES = 8_000_000
+LOOK_SECONDS = 1.0
+
+Told = Callable[[str, int], None]
+"""What is being done, and how many tasks of it are done now."""
+
+
+async def copy(
+    source: Store, target: Store, *, actor: str, wait: bool = False, told: Told = lambda *_: None
+) -> Mapping[State, int]:
+    """Copy, compare, and let the target go on; answers how many tasks are in each state there."""
+    await _refuse_strangers(source, target)
+    await _pause(source, target, actor)
+    await _quiet(source, wait=wait)
+    if await target.nodes():
+        raise CannotCopy("workers are running on the target; stop them first")
+    await _copy_audit(source, target)
+    await target.pause_yard(True, actor=actor)
+    await target.import_settings(lanes=await source.lanes(), rules=await source.key_rules())
+    async for page in pages(source):
+        await target.import_tasks(page)
+        told("copy", len(page))
+    counts = await _compare(source, target, told)
+    await target.pause_yard(False, actor=actor)
+    return counts
+
+
+async def pages(store: Store) -> AsyncIterator[list[Moved]]:
+    """All tasks, newest first, about as many bytes at a time."""
+    after, limit = None, FIRST_PAGE
+    while page := await store.export(after=after, limit=limit):
+        yield [moved.settled() for moved in page]
+        after = page[-1].task.no
+        size = sum(len(moved.task.payload) + len(moved.task.result or "") for moved in page)
+        limit = max(1, min(MAX_PAGE, PAGE_BYTES * len(page) // (size + 1)))
+
+
+async def _each(store: Store) -> AsyncIterator[Moved]:
+    async for page in pages(store):
+        for moved in page:
+            yield moved
+
+
+async def _refuse_strangers(source: Store, target: Store) -> None:
+    """What is in the target must be what an earlier copy of this very source left there."""
+    full = any((await target.counts()).values())
+    foreign = full and await difference(source, target) is not None
+    if foreign or not await _has_same_history(source, target):
+        raise CannotCopy(
+            "the target is not empty; copy into one that is, or into what an interrupted copy of "
+            "the same source has left"
+        )
+
+
+async def _has_same_history(source: Store, target: Store) -> bool:
+    """Whether nothing was done to the target but to copy into it."""
+    lines = await target.audit(limit=MAX_PAGE)
+    if not lines:
+        return True
+    theirs = {a.no: a for a in await source.audit(limit=MAX_PAGE, before=lines[0].no + 1)}
+    return all(line.subject == "yard" or theirs.get(line.no) == line for line in lines)
+
+
+async def difference(source: Store, target: Store, told: Told = lambda *_: None) -> str | None:
+    """The first task of the target that is not the same in the source."""
+    others = _each(source)
+    other = await anext(others, None)
+    async for moved in _each(target):
+        while other is not None and other.task.no > moved.task.no:
+            other = await anext(others, None)
+        if other != moved:
+            return moved.task.id
+        told("compare", 1)
+    return None
+
+
+async def _pause(source: Store, target: Store, actor: str) -> None:
+    mark = f"{actor} (copy {secrets.token_hex(4)})"
+    await source.pause_yard(True, actor=mark)
+    if any(line.actor == mark for line in await target.audit(limit=10)):
+        raise CannotCopy("source and target are the same yard; it is paused now")
+
+
+async def _quiet(source: Store, *, wait: bool) -> None:
+    while True:
+        await source.rescue()  # tasks of workers that are gone
+        nodes = [node.id for node in await source.nodes()]
+        if not nodes and not (await source.counts())[State.RUNNING]:
+            return
+        if not wait:
+            raise CannotCopy(
+                f"workers are running on the source: {', '.join(nodes)}. It is paused now; stop "
+                "them, or wait for them with --wait"
+            )
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _copy_audit(source: Store, target: Store) -> None:
+    """Oldest first, though it can only be read from the end: the borders of the pages are noted."""
+    borders: list[int | None] = [None]
+    while page := await source.audit(limit=MAX_PAGE, before=borders[-1]):
+        borders.append(page[-1].no)
+    for before in reversed(borders[:-1]):
+        lines = await source.audit(limit=MAX_PAGE, before=before)
+        await target.import_settings(audit=lines[::-1])
+
+
+async def _compare(source: Store, target: Store, told: Told) -> Mapping[State, int]:
+    counts, wanted = await target.counts(), await source.counts()
+    if counts != wanted:
+        shown = ", ".join(
+            f"{state}: {wanted[state]} there, {counts[state]} here"
+            for state in State
+            if wanted[state] != counts[state]
+        )
+        raise CannotCopy(f"the source has changed meanwhile ({shown}); stop whoever uses it")
+    wrong = await difference(source, target, told)
+    if wrong is not None:
+        raise CannotCopy(f"task {wrong} is not the same in both; stop whoever uses the source")
+    return counts

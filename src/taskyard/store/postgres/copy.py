@@ -1,0 +1,63 @@
+"""Gives all tasks away, or takes them over, as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from taskyard.domain.clock import micros
+from taskyard.domain.lane import Audited, KeyRule, Lane
+from taskyard.domain.moved import Moved
+from taskyard.domain.task import Task, Until
+from taskyard.store.postgres.connection import Database
+from taskyard.store.postgres.enqueue import SEPARATOR
+from taskyard.store.postgres.turn import to_json
+
+_TASKS = "SELECT taskyard.import_tasks($1, $2, $3, $4)"
+_SETTINGS = "SELECT taskyard.import_settings($1, $2, $3)"
+
+
+class _Page(msgspec.Struct):
+    tasks: list[Task]
+    dedup: list[tuple[Until | None, bool]]
+
+
+async def export(database: Database, after: int | None, limit: int) -> list[Moved]:
+    page = await database.read(_Page, "export", after, limit)
+    return [Moved(task, *dedup) for task, dedup in zip(page.tasks, page.dedup, strict=True)]
+
+
+async def import_tasks(database: Database, moved: Sequence[Moved]) -> None:
+    if not moved:
+        return
+    lanes = sorted({one.task.lane for one in moved})
+    routes = sorted({(one.task.kind, _joined(one.task.requires)) for one in moved})
+    kinds, requires = [kind for kind, _ in routes], [needs for _, needs in routes]
+    rows = to_json([_row(one) for one in moved])
+    await database.value(_TASKS, lanes, kinds, requires, rows)
+
+
+async def import_settings(
+    database: Database, lanes: Sequence[Lane], rules: Sequence[KeyRule], audit: Sequence[Audited]
+) -> None:
+    await database.value(_SETTINGS, to_json(lanes), to_json(rules), to_json(audit))
+
+
+def _row(moved: Moved) -> dict[str, Any]:
+    """The columns of import_tasks in functions/130_copy.sql."""
+    task = moved.task
+    return {
+        **{name: getattr(task, name) for name in Task.__struct_fields__},
+        "requires": _joined(task.requires),
+        "keys": task.keys or None,
+        "grp": task.group or None,
+        "dedup_until": moved.dedup_until,
+        "dedup_kept": moved.dedup_kept,
+        "timeout": micros(task.timeout),
+    }
+
+
+def _joined(requires: Sequence[str]) -> str:
+    return SEPARATOR.join(sorted(requires))

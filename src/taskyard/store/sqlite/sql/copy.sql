@@ -1,0 +1,50 @@
+-- :dedup  how long these keep their dedup key, and whether they do now
+SELECT json_group_array(json_array(t.no, t.dedup_until, json(iif(t.dedup_held = 1, 'true', 'false'))))
+  FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value
+
+-- :tasks  take these over as they are; what is here already stays
+INSERT INTO taskyard_tasks (
+    no, id, lane, route, priority, seq, state, reason, attempt, charged, max_charged, losses, keys, grp,
+    dedup, dedup_until, dedup_held, timeout, deadline, created_at, run_at, started_at, ended_at, node
+)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
+       value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14,
+       value ->> 15, value ->> 16, value ->> 17, value ->> 18, value ->> 19, value ->> 20, value ->> 21,
+       value ->> 22, value ->> 23
+  FROM json_each(?1) WHERE TRUE
+    ON CONFLICT DO NOTHING
+
+-- :payloads
+INSERT OR IGNORE INTO taskyard_payloads (no, payload) SELECT value ->> 0, value ->> 1 FROM json_each(?1)
+
+-- :results
+INSERT OR IGNORE INTO taskyard_results (no, result) SELECT value ->> 0, value ->> 1 FROM json_each(?1)
+
+-- :progress
+INSERT OR IGNORE INTO taskyard_progress (no, progress) SELECT value ->> 0, value ->> 1 FROM json_each(?1)
+
+-- :failures
+INSERT OR IGNORE INTO taskyard_failures (no, attempt, reason, at, started_at, node, type, message, stack)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
+       value ->> 8
+  FROM json_each(?1)
+
+-- :keys
+INSERT OR IGNORE INTO taskyard_task_keys (key, no) SELECT value ->> 1, value ->> 0 FROM json_each(?1)
+
+-- :numbers  what comes next comes behind them
+UPDATE taskyard_meta SET value = max(value, ?1) WHERE name = 'seq'
+
+-- :lanes
+UPDATE taskyard_lanes AS l
+   SET capacity = v.value ->> 1, paused = v.value ->> 2, paused_reason = v.value ->> 3,
+       lane_order = v.value ->> 4
+  FROM json_each(?1) AS v WHERE l.name = v.value ->> 0
+
+-- :rules
+INSERT OR REPLACE INTO taskyard_key_rules (pattern, key_limit)
+SELECT value ->> 0, value ->> 1 FROM json_each(?1)
+
+-- :audit  oldest first; a number that is taken is one that was copied before
+INSERT OR IGNORE INTO taskyard_audit (no, at, actor, action, subject, detail)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(?1)
