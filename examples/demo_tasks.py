@@ -17,7 +17,7 @@ class ServerBusy(Exception):
 
 
 @yard.task(lane="downloads", timeout=30)
-async def download(ctx: Context, subscription: int, episode: int) -> int:
+async def download(subscription: int, episode: int) -> int:
     """One episode. Its key keeps a subscription from being downloaded twice at once."""
     await asyncio.sleep(random.uniform(0.1, 0.4))
     return 1000 * subscription + episode
