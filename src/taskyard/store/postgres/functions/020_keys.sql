@@ -43,42 +43,40 @@ $$;
 -- Waking one too many is harmless: it parks again when it is looked at. Needs the lock.
 CREATE OR REPLACE FUNCTION taskyard.wake(p_keys text[], p_freed bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
-DECLARE
-    v_open  text[];
-    v_round bigint := 0;
 BEGIN
-    LOOP
-        SELECT array_agg(f.key) INTO v_open
+    WITH RECURSIVE open AS MATERIALIZED (
+        SELECT f.key, least(f.freed, taskyard.key_room(f.key)) AS turns
           FROM unnest(p_keys, p_freed) AS f (key, freed)
-         WHERE f.freed > v_round
-           AND EXISTS (SELECT 1 FROM taskyard.parked AS w WHERE w.key = f.key)
-           AND taskyard.key_room(f.key) > 0;
-        EXIT WHEN v_open IS NULL;
-        WITH RECURSIVE head AS (
-            SELECT k.key, w.at, w.lane, w.route
-              FROM unnest(v_open) AS k (key)
-                   CROSS JOIN LATERAL (
-                       SELECT p.ctid AS at, p.lane, p.route FROM taskyard.parked AS p
-                        WHERE p.key = k.key
-                        ORDER BY p.lane, p.route, p.rota, p.priority, p.seq LIMIT 1) AS w
-            UNION ALL
-            SELECT h.key, w.at, w.lane, w.route
+         WHERE f.freed > 0 AND EXISTS (SELECT 1 FROM taskyard.parked AS w WHERE w.key = f.key)
+    ), head AS (
+        SELECT o.key, o.turns, w.lane, w.route
+          FROM open AS o
+               CROSS JOIN LATERAL (
+                   SELECT p.lane, p.route FROM taskyard.parked AS p WHERE p.key = o.key
+                    ORDER BY p.lane, p.route, p.rota, p.priority, p.seq LIMIT 1) AS w
+         WHERE o.turns > 0
+        UNION ALL
+        SELECT h.key, h.turns, w.lane, w.route
+          FROM head AS h
+               CROSS JOIN LATERAL (
+                   SELECT p.lane, p.route FROM taskyard.parked AS p
+                    WHERE p.key = h.key AND (p.lane, p.route) > (h.lane, h.route)
+                    ORDER BY p.lane, p.route, p.rota, p.priority, p.seq LIMIT 1) AS w
+    ), woken AS (
+        DELETE FROM taskyard.parked WHERE ctid = ANY (ARRAY(
+            SELECT w.place
               FROM head AS h
                    CROSS JOIN LATERAL (
-                       SELECT p.ctid AS at, p.lane, p.route FROM taskyard.parked AS p
-                        WHERE p.key = h.key AND (p.lane, p.route) > (h.lane, h.route)
-                        ORDER BY p.lane, p.route, p.rota, p.priority, p.seq LIMIT 1) AS w
-        ), woken AS (
-            DELETE FROM taskyard.parked WHERE ctid = ANY (ARRAY(SELECT head.at FROM head))
-            RETURNING *
-        )
-        INSERT INTO taskyard.ready (seq, no, lane, route, attempt, charged, losses, priority, special,
-                                    rota, reason, keys, dedup, deadline, node)
-        SELECT seq, no, lane, route, attempt, charged, losses, priority, special,
-               rota, reason, keys, dedup, deadline, node
-          FROM woken;
-        v_round := v_round + 1;
-    END LOOP;
+                       SELECT p.ctid AS place FROM taskyard.parked AS p
+                        WHERE p.key = h.key AND p.lane = h.lane AND p.route = h.route
+                        ORDER BY p.rota, p.priority, p.seq LIMIT h.turns) AS w))
+        RETURNING *
+    )
+    INSERT INTO taskyard.ready (seq, no, lane, route, attempt, charged, losses, priority, special,
+                                rota, reason, keys, dedup, deadline, node)
+    SELECT seq, no, lane, route, attempt, charged, losses, priority, special,
+           rota, reason, keys, dedup, deadline, node
+      FROM woken;
 END
 $$;
 

@@ -36,8 +36,10 @@ BEGIN
               FROM mine AS m
         )
         SELECT array_agg(m.no), array_agg(m.attempt), array_agg(m.dedup) FILTER (WHERE m.dedup IS NOT NULL),
-               (SELECT array_agg(k.key) FROM mine AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)),
-               (SELECT array_agg(h.no) FROM mine AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key))
+               (SELECT array_agg(k.key) FROM mine AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)
+                 WHERE h.keys IS NOT NULL),
+               (SELECT array_agg(h.no) FROM mine AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)
+                 WHERE h.keys IS NOT NULL)
           INTO o_accepted, o_accepted_attempt, v_dedup, v_keys, v_holders
           FROM mine AS m;
     END IF;
@@ -121,8 +123,10 @@ BEGIN
         )
         SELECT array_agg(p.no), array_agg(p.attempt), array_agg(p.no) FILTER (WHERE p.heeds),
                array_agg(p.dedup) FILTER (WHERE p.dedup IS NOT NULL AND p.ended),
-               (SELECT array_agg(k.key) FROM placed AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)),
-               (SELECT array_agg(h.no) FROM placed AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key))
+               (SELECT array_agg(k.key) FROM placed AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)
+                 WHERE h.keys IS NOT NULL),
+               (SELECT array_agg(h.no) FROM placed AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)
+                 WHERE h.keys IS NOT NULL)
           INTO v_others, v_tries, o_cancelled, v_dedup_2, v_keys_2, v_hold_2
           FROM placed AS p;
         o_accepted := o_accepted || v_others;

@@ -14,7 +14,9 @@ DECLARE
     v_now    bigint;
     v_locked boolean := false;
     v_node   record;
+    v_free   integer;
     v_slots  integer;
+    v_ahead  integer;
     v_taken  bigint[];
 BEGIN
     -- Where nobody holds a key, none of these does.
@@ -71,22 +73,27 @@ BEGIN
         IF o_refused IS NOT NULL THEN
             RETURN;
         END IF;
-        v_slots := greatest(0, least(p_room, v_node.slots - (
+        v_free := greatest(0, least(p_room, v_node.slots - (
             SELECT count(*) FROM taskyard.running AS r
              WHERE r.lease = p_lease AND r.started_at IS NOT NULL)::integer));
-        IF v_slots + p_want_ahead <= 0 THEN
+        -- No more than 500 at a time: the answer is one row, and payloads may be large.
+        v_slots := least(v_free, 500);
+        v_ahead := least(p_want_ahead, 500 - v_slots);
+        IF v_slots + v_ahead <= 0 THEN
             RETURN;
         END IF;
         IF v_locked THEN
             SELECT s.o_now || s.o_later, s.o_later, s.o_more INTO v_taken, o_ahead, o_more
-              FROM taskyard.search_exactly(v_now, p_lease, p_number, v_slots, p_want_ahead) AS s;
+              FROM taskyard.search_exactly(v_now, p_lease, p_number, v_slots, v_ahead) AS s;
         ELSE
             SELECT s.o_no, s.o_id, s.o_kind, s.o_lane, s.o_attempt, s.o_charged, s.o_max_charged,
                    s.o_timeout, s.o_payload, s.o_keyed, s.o_ahead, s.o_more
               INTO o_no, o_id, o_kind, o_lane, o_attempt, o_charged, o_max_charged, o_timeout, o_payload,
                    o_keyed, o_ahead, o_more
-              FROM taskyard.search_freely(v_now, p_lease, p_number, v_slots, p_want_ahead) AS s;
+              FROM taskyard.search_freely(v_now, p_lease, p_number, v_slots, v_ahead) AS s;
         END IF;
+        o_more := o_more OR v_free > v_slots
+            AND greatest(cardinality(v_taken), cardinality(o_no)) >= v_slots;
         IF cardinality(v_taken) > 0 OR cardinality(o_no) > 0 THEN
             INSERT INTO taskyard.requests (lease, number) VALUES (p_lease, p_number);
             -- Only the last few: a range without an end would walk over all that were deleted.
