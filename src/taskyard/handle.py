@@ -98,7 +98,7 @@ class Handle(Generic[R]):
         return TaskFailed(
             f"task {self.id} failed: {error.type}: {error.message}",
             task_id=self.id,
-            type=error.type,
+            error_type=error.type,
             stack=error.stack,
         )
 

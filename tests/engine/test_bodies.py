@@ -375,7 +375,7 @@ async def test_a_failure_says_what_failed(yard: Yard) -> None:
         handle = await broken.enqueue()
         with pytest.raises(TaskFailed) as caught:
             await handle.result(20)
-        assert (caught.value.task_id, caught.value.type) == (handle.id, "ValueError")
+        assert (caught.value.task_id, caught.value.error_type) == (handle.id, "ValueError")
         assert "no good" in caught.value.stack
         await handle.retry()
         with pytest.raises(TaskFailed):

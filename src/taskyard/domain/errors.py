@@ -116,14 +116,16 @@ class ResultError(TaskyardError):
 
 
 class TaskFailed(ResultError):
-    """`type` and `stack` are those of the error that ended the task's last attempt."""
+    """`error_type` and `stack` are those of the error that ended the task's last attempt."""
 
     code = "task_failed"
 
-    def __init__(self, message: str, *, task_id: str = "", type: str = "", stack: str = "") -> None:  # noqa: A002
+    def __init__(
+        self, message: str, *, task_id: str = "", error_type: str = "", stack: str = ""
+    ) -> None:
         super().__init__(message)
         self.task_id = task_id
-        self.type = type
+        self.error_type = error_type
         self.stack = stack
 
 
