@@ -20,9 +20,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from bench.figure import Figure, Stage
+from bench.figure import Figure, Options, Stage
 
-NAMES = ("claim_scaling", "latency", "worker_footprint", "throughput")
+NAMES = ("claim_scaling", "latency", "worker_footprint", "throughput", "held_snapshot")
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -39,7 +39,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = options(argv)
     console = Console()
     console.width = console.width if console.is_terminal else 120
-    missed = [name for name in chosen.names if not run(name, chosen.folder, console)]
+    heeded = Options(
+        seconds=chosen.seconds,
+        load=chosen.load,
+        rate=chosen.rate,
+        keyed=chosen.keyed,
+        lane_capacity=chosen.lane_capacity,
+    )
+    missed = [name for name in chosen.names if not run(name, chosen.folder, heeded, console)]
     if missed:
         console.print(f"[bold red]bounds missed in: {', '.join(missed)}")
     return 1 if missed else 0
@@ -51,6 +58,12 @@ def options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--folder", type=Path, help="where databases are made; on a real disk, for fsync to count"
     )
+    held = parser.add_argument_group("held_snapshot")
+    held.add_argument("--seconds", type=float, default=60.0, help="how long it is held")
+    held.add_argument("--load", choices=("steady", "flood"), help="both unless chosen")
+    held.add_argument("--rate", type=int, default=2_000, help="of the steady load, tasks/s")
+    held.add_argument("--keyed", action="store_true", help="tasks hold one of a thousand keys")
+    held.add_argument("--lane-capacity", type=int, help="most tasks running at once")
     chosen = parser.parse_args(argv)
     unknown = set(chosen.names) - set(NAMES)
     if unknown:
@@ -59,7 +72,7 @@ def options(argv: Sequence[str] | None) -> argparse.Namespace:
     return chosen
 
 
-def run(name: str, parent: Path | None, console: Console) -> bool:
+def run(name: str, parent: Path | None, heeded: Options, console: Console) -> bool:
     """Measure, show and keep; says whether every bound held."""
     bench = cast("Bench", importlib.import_module(f"bench.{name}"))
     console.rule(f"[bold]{name}[/]  {', '.join(bench.SPEC)}")
@@ -69,11 +82,11 @@ def run(name: str, parent: Path | None, console: Console) -> bool:
         tempfile.TemporaryDirectory(prefix=f"taskyard-{name}-", dir=parent) as folder,
         progress_on(console) as progress,
     ):
-        figures = asyncio.run(bench.measure(Stage(Path(folder), progress)))
+        figures = asyncio.run(bench.measure(Stage(Path(folder), progress, heeded)))
     seconds = (datetime.now(UTC) - started).total_seconds()
     console.print(table(figures))
     console.print(f"took {seconds:.0f} s", style="dim")
-    keep(name, bench, figures, started)
+    keep(name, bench, heeded, figures, started)
     return all(figure.held for figure in figures)
 
 
@@ -108,12 +121,15 @@ def amount(value: float, unit: str) -> str:
     return f"{number} {unit}".rstrip()
 
 
-def keep(name: str, bench: Bench, figures: Sequence[Figure], started: datetime) -> None:
+def keep(
+    name: str, bench: Bench, heeded: Options, figures: Sequence[Figure], started: datetime
+) -> None:
     RESULTS.mkdir(exist_ok=True)
     result: dict[str, Any] = {
         "bench": name,
         "spec": bench.SPEC,
         "bound": bench.BOUND,
+        "options": heeded,
         "held": all(figure.held for figure in figures),
         "started": started.isoformat(timespec="seconds"),
         "machine": {

@@ -25,11 +25,23 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
         return self.at_most is None or self.value <= self.at_most
 
 
-class Stage:
-    """A folder for the bench's files, and a way to say how far it has come."""
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What one may choose; a bench heeds those that concern it."""
 
-    def __init__(self, folder: Path, progress: Progress) -> None:
+    store: str = "sqlite"
+    seconds: float = 60.0  # how long held_snapshot holds it
+    load: str | None = None  # of held_snapshot; both unless chosen
+    rate: int = 2_000  # of held_snapshot's steady load, tasks a second
+    keyed: bool = False  # held_snapshot: a thousand keys
+    lane_capacity: int | None = None  # held_snapshot: tasks running at once
+
+
+class Stage:
+    """A folder for the bench's files, what was chosen, and a way to say how far it has come."""
+
+    def __init__(self, folder: Path, progress: Progress, options: Options) -> None:
         self.folder = folder
+        self.options = options
         self._progress = progress
 
     @contextmanager
