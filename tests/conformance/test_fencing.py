@@ -16,6 +16,7 @@ from tests.conformance.places import StoreTime
 from tests.conformance.verbs import (
     LEASE_SECONDS,
     Worker,
+    bare,
     complete,
     enqueued,
     failed,
@@ -47,7 +48,7 @@ async def lost(store: Store, time: StoreTime, **options: object) -> tuple[Claime
     task = await running(store, dead, **options)
     await time.advance(LEASE_SECONDS + 1)
     await store.rescue()
-    return task, await node(store, "node-b")
+    return bare(task), await node(store, "node-b")
 
 
 @pytest.mark.spec("engine-19")
@@ -84,7 +85,7 @@ async def test_a_verdict_on_a_task_that_waits_again_changes_nothing(
 async def test_a_verdict_on_a_task_that_has_ended_changes_nothing(
     store: Store, outcome: str
 ) -> None:
-    task = await running(store, await node(store), keys=("k",))
+    task = bare(await running(store, await node(store), keys=("k",)))
     await finish(store, succeeded(task, '"first"'))
     before = await seen(store, task.id)
 
@@ -149,7 +150,7 @@ async def test_a_stale_attempt_reports_no_progress(store: Store, time: StoreTime
 
 @pytest.mark.spec("engine-19")
 async def test_an_ended_attempt_reports_no_progress(store: Store) -> None:
-    task = await running(store, await node(store))
+    task = bare(await running(store, await node(store)))
     await complete(store, task)
 
     assert not await store.report(hold(task), Progress(5))
@@ -182,7 +183,7 @@ async def test_a_stale_attempt_enqueues_nothing(store: Store, time: StoreTime) -
 
 @pytest.mark.spec("engine-19", "engine-15")
 async def test_an_ended_attempt_enqueues_nothing(store: Store) -> None:
-    task = await running(store, await node(store))
+    task = bare(await running(store, await node(store)))
     await complete(store, task)
 
     with pytest.raises(StaleAttempt, match="attempt 1"):

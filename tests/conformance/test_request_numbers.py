@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from taskyard.domain.node import Hold
 from taskyard.store.port import ClaimRequest, Store
 from tests.conformance.verbs import complete, enqueued, hold, node, running, seen, succeeded
 
@@ -125,4 +124,4 @@ async def test_a_beat_tells_what_the_store_thinks_the_node_holds(store: Store) -
     assert set(worker.beat().holds) == {hold(held), hold(ahead)}
 
     await complete(store, held)
-    assert worker.beat().holds == (Hold(ahead.no, ahead.attempt),)
+    assert worker.beat().holds == (ahead.hold,)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from taskyard.domain.lane import LaneChange
 from taskyard.domain.node import Hold, Lease, NewNode, News
 from taskyard.domain.outcome import (
@@ -119,8 +121,13 @@ async def running(store: Store, worker: Worker, **options: Any) -> Claimed:
     return claimed
 
 
+def bare(task: Claimed) -> Claimed:
+    """Without its lease, which no store compares then: the attempt alone must be fence enough."""
+    return msgspec.structs.replace(task, lease=0)
+
+
 def hold(task: Claimed) -> Hold:
-    return Hold(task.no, task.attempt)
+    return task.hold
 
 
 def verdict(task: Claimed, outcome: Outcome, policy: RetryPolicy = AT_ONCE) -> Verdict:

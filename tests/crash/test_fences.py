@@ -12,6 +12,7 @@ from taskyard.store.port import Store
 from tests.conformance.places import MAKERS, Maker, Place
 from tests.conformance.verbs import (
     LEASE_SECONDS,
+    bare,
     enqueued,
     finish,
     hold,
@@ -73,7 +74,7 @@ async def test_an_attempt_that_was_given_back_cannot_say_that_it_has_started(sto
     [ahead] = await worker.claim(0, ahead=1)
     await finish(store, released(ahead))
 
-    await store.mark_started([hold(ahead)])
+    await store.mark_started([hold(bare(ahead))])
 
     task = await seen(store, task_id)
     assert (task.state, task.started_at) == (State.QUEUED, None)

@@ -63,6 +63,7 @@ class Hold(msgspec.Struct, frozen=True):
 
     no: int
     attempt: int
+    lease: Lease = 0  # that claimed it; 0: not compared
 
 
 class Ask(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ from typing import assert_never
 import msgspec
 
 from taskyard.domain.clock import bounded
+from taskyard.domain.node import Lease
 from taskyard.domain.retry import RetryPolicy
 from taskyard.domain.state import TERMINAL, Reason, State, allows
 from taskyard.domain.task import Claimed, TaskError
@@ -47,11 +48,15 @@ Outcome = Succeeded | Failed | Snoozed | Stopped | Released
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """One fenced write: it holds only while (no, attempt) is the accepted attempt."""
+    """One fenced write: it holds only while (no, attempt, lease) is the accepted attempt.
+
+    The lease counts because a server that lost its last writes gives their attempts out again.
+    """
 
     no: int
     id: str
     attempt: int
+    lease: Lease = 0  # 0: not compared
     state: State
     reason: Reason
     charge: int = 0
@@ -91,6 +96,7 @@ def decide(task: Claimed, outcome: Outcome, policy: RetryPolicy) -> Verdict:
             no=task.no,
             id=task.id,
             attempt=task.attempt,
+            lease=task.lease,
             state=state,
             reason=reason,
             charge=charge,

@@ -10,6 +10,7 @@ import msgspec
 
 from taskyard.domain.clock import LAST, LONGEST, Instant
 from taskyard.domain.errors import InvalidOption, PayloadTooLarge
+from taskyard.domain.node import Hold, Lease
 from taskyard.domain.state import Reason, State
 
 DEFAULT_LANE = "default"
@@ -166,7 +167,7 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class Claimed(msgspec.Struct, frozen=True, gc=False):
-    """A task as its worker holds it: what running it needs, and the fence (no, attempt)."""
+    """A task as its worker holds it: what running it needs, and the fence (no, attempt, lease)."""
 
     no: int
     id: str
@@ -178,6 +179,11 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     timeout: float
     payload: str
     keyed: bool = False
+    lease: Lease = 0  # that claimed it; 0: the store does not compare it
+
+    @property
+    def hold(self) -> Hold:
+        return Hold(self.no, self.attempt, self.lease)
 
     @property
     def idempotency_key(self) -> str:

@@ -61,7 +61,7 @@ class Context:
 
     @property
     def hold(self) -> Hold:
-        return Hold(self._claimed.no, self._claimed.attempt)
+        return self._claimed.hold
 
     @property
     def log(self) -> structlog.stdlib.BoundLogger:

@@ -36,6 +36,11 @@ class Hand:
         """How many may wait here for a slot: some only while slots turn over in milliseconds."""
         return min(MAX_RESERVE, self.slots * 10) if self._run_seconds < QUICK else 0
 
+    def numbers(self) -> set[int]:
+        """Of the tasks in our hands, in whatever way."""
+        waiting = {job.claimed.no for job in self.ahead}
+        return waiting.union(self.running, (verdict.no for verdict in self.verdicts))
+
     def took(self, job: Job) -> None:
         self.running[job.claimed.no] = job
 

@@ -11,12 +11,11 @@ import time
 from collections.abc import Callable
 
 from taskyard.domain.errors import StoreError
-from taskyard.domain.node import Hold, Lease
+from taskyard.domain.node import Lease
 from taskyard.domain.outcome import Released, Stale, Verdict, decide
 from taskyard.domain.points import Point, reach
 from taskyard.domain.task import Claimed
 from taskyard.engine.hand import STARTED_LATE, Hand
-from taskyard.engine.job import Job
 from taskyard.engine.log import logger
 from taskyard.engine.notifier import POLL_SECONDS, Bell
 from taskyard.store.port import Claim, ClaimRequest, Store
@@ -118,7 +117,7 @@ class Pump:
             self._hand.verdicts.append(decide(job.claimed, Released(), job.kind.retry))
         marks = self._hand.to_mark(now)
         if marks:
-            await self._store.mark_started([_hold(job) for job in marks])
+            await self._store.mark_started([job.claimed.hold for job in marks])
         wants = self._wants()
         if wants is not None:
             await self._turn(wants)
@@ -196,7 +195,3 @@ class Pump:
             log.warning("stale attempt: its outcome was refused", no=no, attempt=attempt)
         if verdicts:
             self._on_end([v for v in verdicts if (v.no, v.attempt) not in refused])
-
-
-def _hold(job: Job) -> Hold:
-    return Hold(job.claimed.no, job.claimed.attempt)

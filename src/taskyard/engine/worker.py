@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from taskyard.domain.clock import LONGEST
 from taskyard.domain.errors import InvalidOption, StoreError
 from taskyard.domain.node import DEFAULT_LEASE_SECONDS, Hold, Lease, NewNode, News
-from taskyard.domain.outcome import Failed, Outcome, Released, Verdict, decide
+from taskyard.domain.outcome import Failed, Outcome, Released, Snoozed, Verdict, decide
+from taskyard.domain.retry import RetryPolicy
 from taskyard.domain.state import Reason, State
 from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress
 from taskyard.engine.context import Context
@@ -30,6 +31,7 @@ from taskyard.store.port import Store
 DEFAULT_SLOTS = 100
 DEFAULT_GRACE = 30.0
 NEWS_EVERY = 0.1
+PUT_OFF = 1.0
 
 log = logger("worker")
 
@@ -212,10 +214,14 @@ class Worker:
             # An answer that comes so late may be of attempts that others have by now, or that
             # nobody would wait for: no body must begin. Giving back is fenced: it harms nobody.
             for claimed in tasks:
-                self._pump.add(_given_back(Hold(claimed.no, claimed.attempt)))
+                self._pump.add(_given_back(claimed.hold))
             return
         loop = asyncio.get_running_loop()
+        here = self.hand.numbers()
         for claimed in tasks:
+            if claimed.no in here:
+                self._take_again(claimed)
+                continue
             kind = self._registry[claimed.kind]
             job = Job(claimed, kind, Context(claimed, self, log, loop))
             if claimed.no in ahead:
@@ -223,6 +229,18 @@ class Worker:
             else:
                 self._begin(job)
         self._fill()
+
+    def _take_again(self, claimed: Claimed) -> None:
+        """A store that lost its last writes gives out anew what is in our hands already.
+
+        If it is the same attempt, that one goes on and the store knows of it again. Beside the
+        body of any other no new one may begin: the task waits until that body has gone.
+        """
+        job = self.hand.running.get(claimed.no)
+        gone = job is not None and job.stop is Stop.LOST
+        if gone or not self.hand.knows(claimed.hold):
+            log.warning("put off: another attempt is still here", task=claimed.id)
+            self._pump.add(_put_off(claimed))
 
     def _begin(self, job: Job) -> None:
         job.begin()
@@ -301,8 +319,7 @@ class Worker:
     def _reconcile(self, news: News, asked: float) -> None:
         held = frozenset(news.holds)
         for job in list(self.hand.running.values()):
-            hold = Hold(job.claimed.no, job.claimed.attempt)
-            if hold not in held and job.taken < asked and job.stop is not Stop.LOST:
+            if job.claimed.hold not in held and job.taken < asked and job.stop is not Stop.LOST:
                 log.warning("attempt lost", task=job.claimed.id, attempt=job.claimed.attempt)
                 job.ask(Stop.LOST)
         # While an answer is on its way to us, what it brings is not lost; a loop that was blocked
@@ -391,7 +408,12 @@ def _given_back(hold: Hold) -> Verdict:
         no=hold.no,
         id=f"no:{hold.no}",
         attempt=hold.attempt,
+        lease=hold.lease,
         state=State.QUEUED,
         reason=Reason.RELEASED,
         keeps_place=True,
     )
+
+
+def _put_off(claimed: Claimed) -> Verdict:
+    return decide(claimed, Snoozed(PUT_OFF), RetryPolicy())

@@ -1,7 +1,8 @@
 """The store port: one verb for each thing that can happen to a task, a lane, a key or a node.
 
 Every verb is one atomic step (one transaction, one script). Verbs that act for an attempt are
-fenced by (no, attempt); verbs that act for a node are fenced by its lease.
+fenced by (no, attempt) and the lease that claimed it; verbs that act for a node are fenced by its
+lease.
 """
 
 from __future__ import annotations

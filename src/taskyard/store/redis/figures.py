@@ -9,7 +9,16 @@ import msgspec
 
 from taskyard.domain.clock import micros, seconds
 from taskyard.domain.lane import Key, Lane, Order
-from taskyard.domain.node import Ask, Hold, NewNode, News, Node, NodeState, ProcessIdentity
+from taskyard.domain.node import (
+    Ask,
+    Hold,
+    Lease,
+    NewNode,
+    News,
+    Node,
+    NodeState,
+    ProcessIdentity,
+)
 from taskyard.store.redis.rows import given
 
 # Lua stores `false` for what is not there, hence Any where a value may be missing.
@@ -124,12 +133,12 @@ def _node(now: int, lease: bytes, packed: bytes, packed_lease: bytes, running: i
 _holds = msgspec.msgpack.Decoder(list[tuple[int, int, Any]]).decode
 
 
-def news(answer: bytes | None) -> News:
+def news(lease: Lease, answer: bytes | None) -> News:
     """What a beat brings back; no answer means that the lease is gone."""
     if answer is None:
         return News(lost=True)
     holds = _holds(answer)
     return News(
         asks=tuple(Ask(no, attempt, asked) for no, attempt, asked in holds if asked),
-        holds=tuple(Hold(no, attempt) for no, attempt, _ in holds),
+        holds=tuple(Hold(no, attempt, lease) for no, attempt, _ in holds),
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from taskyard.domain.node import Lease
 from taskyard.domain.state import Reason, State
 from taskyard.domain.task import Claimed, FailedAttempt, Progress, Task, TaskError
 
@@ -74,7 +75,7 @@ _failures = msgspec.msgpack.Decoder(list[_Failure]).decode
 _taken = msgspec.msgpack.Decoder(list[_Taken]).decode
 
 
-def claimed(answer: Sequence[Any]) -> list[Claimed]:
+def claimed(answer: Sequence[Any], lease: Lease) -> list[Claimed]:
     """From what `describe` in lua/parts/claiming.lua answers."""
     rows, definitions = answer
     tasks: list[Claimed] = []
@@ -92,6 +93,7 @@ def claimed(answer: Sequence[Any]) -> list[Claimed]:
                 task.timeout,
                 task.payload,
                 row.keyed,
+                lease,
             )
         )
     return tasks

@@ -143,7 +143,7 @@ class RedisStore:
         return enqueue.answers(tasks, by, await self._write("enqueue", enqueue.rows(tasks), by))
 
     async def claim(self, request: ClaimRequest) -> Claim:
-        return claim.answer(await self._write("claim", request))
+        return claim.answer(await self._write("claim", request), request.lease)
 
     async def finish(self, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
         if not verdicts:
@@ -154,7 +154,7 @@ class RedisStore:
     async def turn(self, verdicts: Sequence[Verdict], request: ClaimRequest) -> Turn:
         finish.check(verdicts)
         finished, claimed = await self._write("turn", verdicts, request)
-        return Turn(finish.answers(verdicts, finished), claim.answer(claimed))
+        return Turn(finish.answers(verdicts, finished), claim.answer(claimed, request.lease))
 
     async def mark_started(self, holds: Sequence[Hold]) -> None:
         await self._write("mark_started", holds)
@@ -230,10 +230,10 @@ class RedisStore:
     def beat(self, lease: Lease, *, timeout: float) -> News:
         if not self._opened:
             raise StoreUnavailable(f"the store {self.address} is closed")
-        return figures.news(self._blocking.write("beat", lease, timeout=timeout))
+        return figures.news(lease, self._blocking.write("beat", lease, timeout=timeout))
 
     async def news(self, lease: Lease) -> News:
-        return figures.news(await self._read("news", lease))
+        return figures.news(lease, await self._read("news", lease))
 
     async def drain(self, lease: Lease) -> None:
         await self._write("drain", lease)

@@ -15,7 +15,7 @@ from taskyard.store.sqlite.tx import Tx, numbers, to_json
 
 def enqueue(tx: Tx, tasks: Sequence[NewTask], by: Hold | None = None) -> list[Enqueue]:
     sql = tx.sql("enqueue")
-    if by is not None and tx.value(sql["accepted"], by.no, by.attempt) is None:
+    if by is not None and tx.value(sql["accepted"], by.no, by.attempt, by.lease) is None:
         raise StaleAttempt(
             f"attempt {by.attempt} is no longer the accepted one of its task: nothing was enqueued"
         )

@@ -24,6 +24,7 @@ _AUDITED = frozenset({Reason.TIMEOUT, Reason.LOST, Reason.POISON, Reason.RESCUED
 class _Accepted(msgspec.Struct, array_like=True):
     no: int
     attempt: int
+    lease: int
     keys: tuple[str, ...]
     asked: str | None
 
@@ -35,14 +36,15 @@ def finish(tx: Tx, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
     sql = tx.sql("finish")
     for verdict in verdicts:
         require(verdict.id, State.RUNNING, verdict.state, verdict.reason)
-    asked = to_json([(verdict.no, verdict.attempt) for verdict in verdicts])
+    asked = to_json([(verdict.no, verdict.attempt, verdict.lease) for verdict in verdicts])
     rows = tx.rows(list[_Accepted], sql["accepted"], asked)
     live = {(row.no, row.attempt): row for row in rows}
     answers: list[Finished | Stale] = []
     accepted: list[Verdict] = []
     for verdict in verdicts:
-        row = live.pop((verdict.no, verdict.attempt), None)
-        if row is not None:
+        row = live.get((verdict.no, verdict.attempt))
+        if row is not None and verdict.lease in (0, row.lease):
+            del live[row.no, row.attempt]
             final = heed(verdict, row.asked)
             accepted.append(final)
             answers.append(Finished(final.no, final.state))
@@ -112,9 +114,10 @@ def give_back(tx: Tx, held: Sequence[tuple[str, int]]) -> None:
 
 
 def report(tx: Tx, hold: Hold, progress: Progress) -> bool:
-    return tx.run(tx.sql("finish")["report"], hold.no, hold.attempt, to_json(progress)) > 0
+    said = to_json(progress)
+    return tx.run(tx.sql("finish")["report"], hold.no, hold.attempt, hold.lease, said) > 0
 
 
 def mark_started(tx: Tx, holds: Sequence[Hold]) -> None:
-    pairs = to_json([(hold.no, hold.attempt) for hold in holds])
-    tx.run(tx.sql("finish")["mark_started"], pairs, tx.now)
+    fences = to_json([(hold.no, hold.attempt, hold.lease) for hold in holds])
+    tx.run(tx.sql("finish")["mark_started"], fences, tx.now)

@@ -46,7 +46,7 @@ def _news(tx: Tx, lease: Lease) -> News:
     holds = tx.rows(list[tuple[int, int, str | None]], tx.sql("nodes")["holds"], lease)
     return News(
         asks=tuple(Ask(no, attempt, asked) for no, attempt, asked in holds if asked),
-        holds=tuple(Hold(no, attempt) for no, attempt, _ in holds),
+        holds=tuple(Hold(no, attempt, lease) for no, attempt, _ in holds),
     )
 
 

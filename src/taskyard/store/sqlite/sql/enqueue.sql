@@ -34,7 +34,8 @@ SELECT json_group_array(json_array(v.value ->> 0, coalesce(same.id, kept.id)))
  WHERE saved.no IS NULL
 
 -- :accepted  whether this attempt is the accepted one
-SELECT 1 FROM taskyard_tasks WHERE no = ?1 AND attempt = ?2 AND state = 'running'
+SELECT 1 FROM taskyard_tasks
+ WHERE no = ?1 AND attempt = ?2 AND state = 'running' AND ?3 IN (0, lease)
 
 -- :find_lane
 SELECT no FROM taskyard_lanes WHERE name = ?1

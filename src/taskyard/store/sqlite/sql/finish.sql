@@ -1,7 +1,7 @@
--- :accepted  which of these (no, attempt) are the accepted attempts: the fence
-SELECT json_group_array(json_array(t.no, t.attempt, json(coalesce(t.keys, '[]')), t.asked))
+-- :accepted  which of these (no, attempt, lease) are the accepted attempts: the fence; lease 0 fits all
+SELECT json_group_array(json_array(t.no, t.attempt, t.lease, json(coalesce(t.keys, '[]')), t.asked))
   FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value ->> 0
- WHERE t.state = 'running' AND t.attempt = v.value ->> 1
+ WHERE t.state = 'running' AND t.attempt = v.value ->> 1 AND v.value ->> 2 IN (0, t.lease)
 
 -- :log  remember the attempts that did not end well
 INSERT OR REPLACE INTO taskyard_failures (no, attempt, reason, at, started_at, node, type, message, stack)
@@ -35,11 +35,13 @@ DELETE FROM taskyard_held
  WHERE (key, no) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1))
 
 -- :mark_started  attempts claimed ahead that have started, if they are the accepted ones
-UPDATE taskyard_tasks SET started_at = ?2
- WHERE state = 'running' AND started_at IS NULL
-   AND (no, attempt) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1))
+UPDATE taskyard_tasks AS t SET started_at = ?2
+  FROM json_each(?1) AS v
+ WHERE t.no = v.value ->> 0 AND t.state = 'running' AND t.started_at IS NULL
+   AND v.value ->> 1 = t.attempt AND v.value ->> 2 IN (0, t.lease)
 
 -- :report  keep how far an attempt has come, if it is the accepted one
 INSERT INTO taskyard_progress (no, progress)
-SELECT no, ?3 FROM taskyard_tasks WHERE no = ?1 AND attempt = ?2 AND state = 'running'
+SELECT no, ?4 FROM taskyard_tasks
+ WHERE no = ?1 AND attempt = ?2 AND state = 'running' AND ?3 IN (0, lease)
     ON CONFLICT (no) DO UPDATE SET progress = excluded.progress

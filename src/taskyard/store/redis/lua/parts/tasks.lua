@@ -135,9 +135,12 @@ local function free_dedup(task)
   end
 end
 
+-- A server that came back without its last writes gives their attempts out again, but never a
+-- lease: hence both. A hold of lease 0 is of one who does not know it.
 local function accepted(hold)
   local task = load(as_text(hold.no))
-  return task and task[STATE] == 'running' and task[ATTEMPT] == hold.attempt and task
+  if not task or task[STATE] ~= 'running' or task[ATTEMPT] ~= hold.attempt then return false end
+  return (hold.lease == 0 or task[LEASE] == as_text(hold.lease)) and task
 end
 
 -- The id stands first in a definition; the payload behind it is not looked at.
