@@ -22,7 +22,14 @@ from rich.table import Table
 
 from bench.figure import Figure, Options, Stage
 
-NAMES = ("claim_scaling", "latency", "worker_footprint", "throughput", "held_snapshot")
+NAMES = (
+    "claim_scaling",
+    "latency",
+    "worker_footprint",
+    "throughput",
+    "held_snapshot",
+    "idle_fleet",
+)
 RESULTS = Path(__file__).parent / "results"
 
 

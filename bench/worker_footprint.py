@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from bench.figure import Figure, Stage
 from bench.process import peak_mb, resident_mb, usage
-from bench.worker_process import make_yard, worker_process
+from bench.worker_process import make_yard, passing, worker_process
 from taskyard import Yard
 from taskyard.domain.state import State
 
@@ -99,10 +98,3 @@ async def measure_idle(stage: Stage) -> list[Figure]:
         ),
         Figure(name="wake-ups of an idle worker", value=used.wake_ups / minutes, unit="/min"),
     ]
-
-
-async def passing(stage: Stage, what: str, seconds: int) -> None:
-    with stage.steps(what, seconds) as advance:
-        for _ in range(seconds):
-            await asyncio.sleep(1)
-            advance(1)

@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from bench.figure import Stage
 from taskyard import Yard
 
 
@@ -61,6 +62,13 @@ async def worker_process(url: str, *, slots: int = 100) -> AsyncIterator[int]:
         if process.returncode is None:
             process.terminate()
             await process.wait()
+
+
+async def passing(stage: Stage, what: str, seconds: int) -> None:
+    with stage.steps(what, seconds) as advance:
+        for _ in range(seconds):
+            await asyncio.sleep(1)
+            advance(1)
 
 
 if __name__ == "__main__":

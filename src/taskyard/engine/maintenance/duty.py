@@ -16,6 +16,7 @@ from taskyard.store.port import Store
 log = logger("upkeep")
 
 COALESCE = 0.02  # seconds: a busy file rings at every commit
+ASK_SECONDS = 5.0  # a fleet has many who do not hold a duty, and each of them asks
 
 
 class Steward(Protocol):
@@ -44,7 +45,6 @@ class Duty(ABC):
         self._bell = notifier.bell()
         self._task: asyncio.Task[None] | None = None
         self._held_until = 0.0
-        self._another_until = 0.0
 
     @abstractmethod
     async def perform(self) -> float | None:
@@ -65,25 +65,33 @@ class Duty(ABC):
         while True:
             pause: float | None = None
             try:
-                if await self._is_mine():
-                    pause = await self.perform()
+                if not await self._is_mine():
+                    await asyncio.sleep(self._until_asked_again)
+                    continue
+                pause = await self.perform()
             except StoreError as error:
                 log.warning("duty failed", duty=self.name, error=str(error))
             except Exception:
                 log.exception("duty failed", duty=self.name)
             await self._rest(self.idle_seconds if pause is None else pause)
 
+    @property
+    def _term(self) -> float:
+        """For how many seconds the duty is taken at a time."""
+        return max(self.steward.lease_seconds, 3 * self.idle_seconds)
+
+    @property
+    def _until_asked_again(self) -> float:
+        """Short beside a term, so that a duty soon passes on when its holder is gone."""
+        return max(self.idle_seconds, min(ASK_SECONDS, self._term / 6))
+
     async def _is_mine(self) -> bool:
-        """Asked at half time by the holder, at idle times by others, however often hints come."""
-        seconds = max(self.steward.lease_seconds, 3 * self.idle_seconds)
+        """The holder asks at half time, however often hints come."""
         now = time.monotonic()
-        if now < self._held_until - seconds / 2:
+        if now < self._held_until - self._term / 2:
             return True
-        if now < self._another_until:
-            return False
-        mine = await self.store.take_duty(self.name, self.steward.lease, seconds)
-        self._held_until = now + seconds if mine else 0.0
-        self._another_until = 0.0 if mine else now + self.idle_seconds
+        mine = await self.store.take_duty(self.name, self.steward.lease, self._term)
+        self._held_until = now + self._term if mine else 0.0
         return mine
 
     async def _rest(self, seconds: float) -> None:

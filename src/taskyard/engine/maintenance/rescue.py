@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+import time
+
 from taskyard.domain.node import Node
 from taskyard.engine.identity import provably_dead
 from taskyard.engine.log import logger
-from taskyard.engine.maintenance.duty import Duty
+from taskyard.engine.maintenance.duty import Duty, Steward
+from taskyard.engine.notifier import Notifier
 from taskyard.store.port import Rescued, Store
+
+LOOK_SECONDS = 5.0  # a node that has come meanwhile may have a short lease, or have died again
 
 log = logger("rescue")
 
 
 class Rescuer(Duty):
+    """Asks the store seldom: in between it knows when a lease can end, and who has died here."""
+
     name = "rescue"
     idle_seconds = 1.0
 
+    def __init__(self, store: Store, notifier: Notifier, steward: Steward) -> None:
+        super().__init__(store, notifier, steward)
+        self._seen: list[Node] = []
+        self._look_at = 0.0
+
     async def perform(self) -> float | None:
+        if time.monotonic() >= self._look_at or proven_dead(self._seen):
+            await self._look()
+        return None
+
+    async def _look(self) -> None:
+        self._look_at = 0.0  # at once again, if this fails or finds somebody
         nodes = await self.store.nodes()
         ended = any(node.lease_left <= 0 for node in nodes)
         dead = proven_dead(nodes)
@@ -27,7 +45,10 @@ class Rescuer(Duty):
             report(rescued)
             if rescued:
                 self._notifier.ring()
-        return None
+        else:
+            soonest = min((node.lease_left for node in nodes), default=LOOK_SECONDS)
+            self._look_at = time.monotonic() + min(soonest, LOOK_SECONDS)
+        self._seen = nodes
 
 
 async def rescue_predecessors(store: Store) -> None:

@@ -4,11 +4,15 @@
 
 local answer = { whole(now) }
 local rows = call('HGETALL', K.leases)
+local leases = {}
 for at = 1, #rows, 2 do
-  local lease = rows[at]
+  leases[#leases + 1] = rows[at]
+end
+for at, definition in ipairs(get_many(K.nodes, leases)) do
+  local lease = leases[at]
   answer[#answer + 1] = lease
-  answer[#answer + 1] = call('HGET', K.nodes, lease)
-  answer[#answer + 1] = rows[at + 1]
+  answer[#answer + 1] = definition
+  answer[#answer + 1] = rows[2 * at]
   answer[#answer + 1] = count_of(K.runs, as_text(lease))
 end
 return answer

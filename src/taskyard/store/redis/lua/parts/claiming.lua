@@ -212,6 +212,7 @@ local function claim(request)
   local node = cmsgpack.unpack(call('HGET', K.nodes, whole(lease)))
   local refused = refusal(node[NODE_ID], lease, row)
   if refused then return { refused } end
+  if not first(K.ready, '-', '+') then return answer({}, {}, false) end
   local busy = count_of(K.runs, as_text(lease) .. 's')
   local search, more = search_for(request, node[NODE_ID], node[SLOTS] - busy)
   if #search.now + #search.later > 0 then
