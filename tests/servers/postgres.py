@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import os
 import pwd
@@ -11,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from functools import cache
@@ -19,6 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
+
+from tests.servers.folder import at_the_end, new_folder
 
 VARIABLE = "TASKYARD_TEST_PG_URL"
 VERSIONS = {16: "pginstall", 18: "pginstall18"}
@@ -32,7 +32,7 @@ class PostgresServer:
     def __init__(self, *options: str, version: int = 16) -> None:
         self._options = options
         self._bin = binaries(version)
-        self._folder = Path(tempfile.mkdtemp(prefix="taskyard-postgres-"))
+        self._folder = new_folder("postgres")
         self._data = self._folder / "data"
         self._log = self._folder / "server.log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -140,7 +140,7 @@ def shared_url() -> str:
         return given
     server = PostgresServer()
     server.start()
-    atexit.register(server.remove)
+    at_the_end(server.remove)
     return server.url
 
 

