@@ -30,6 +30,13 @@ def open_store(url: str) -> Store:
             raise ConfigurationError(f"there is no store for {scheme}://; use {_FORMS}")
 
 
+def allowing_migration(url: str) -> str:
+    """The same store, for whoever is told to migrate it although the URL says migrate=0."""
+    place, mark, query = url.partition("?")
+    kept = [option for option in query.split("&") if option != "migrate=0"]
+    return place + (mark + "&".join(kept) if kept else "")
+
+
 def _sqlite(url: str) -> Store:
     rest, _, query = url.removeprefix("sqlite:").partition("?")
     options = parse_qs(query, keep_blank_values=True)

@@ -11,33 +11,59 @@ import asyncpg
 import msgspec
 
 from taskyard.domain.errors import ConfigurationError, StoreUnavailable
-from taskyard.store.postgres.errors import COLLISIONS, Raised, is_lost, translate
+from taskyard.store.postgres.errors import (
+    COLLISIONS,
+    Raised,
+    is_lost,
+    translate,
+    translate_connecting,
+)
 from taskyard.store.postgres.migrate import migrate
 from taskyard.store.postgres.options import Options
+from taskyard.store.postgres.pooler import is_pooled, learn_types
 from taskyard.store.postgres.queries import in_namespace, statements
 
 T = TypeVar("T")
 
 CONNECT_SECONDS = 10.0
-CALL_SECONDS = 60.0
 MOST_CONNECTIONS = 5
 OLDEST_SERVER = 140000
 REPEATS = 3
+STATEMENTS_KEPT = 100
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"  # not generic when it runs
 
 
-async def connect(options: Options) -> Connection:
-    """One connection of its own; the driver's errors are the caller's to translate."""
+async def connect(options: Options, *, dsn: str | None = None) -> Connection:
+    """One connection of its own, which keeps no statement prepared unless it is asked to.
+
+    The driver's errors are the caller's to translate.
+    """
     return await asyncpg.connect(
-        options.dsn,
-        timeout=CONNECT_SECONDS,
-        command_timeout=CALL_SECONDS,
-        statement_cache_size=0 if options.pgbouncer else 100,
+        dsn or options.dsn,
+        timeout=min(CONNECT_SECONDS, options.timeout),
+        command_timeout=options.timeout,
+        statement_cache_size=0,
     )
 
 
-def refuse_old_server(connection: Connection, place: str) -> None:
+@asynccontextmanager
+async def looking(options: Options) -> AsyncIterator[Connection]:
+    """A connection for one look at a server that may not be ours yet."""
+    try:
+        connection = await connect(options)
+    except Raised as error:
+        raise translate_connecting(error, options.place) from error
+    try:
+        _refuse_old_server(connection, options.place)
+        yield connection
+    except Raised as error:
+        raise translate(error, options.place) from error
+    finally:
+        await _hang_up(connection)
+
+
+def _refuse_old_server(connection: Connection, place: str) -> None:
     version = connection.get_server_version()
     if version.major * 10000 < OLDEST_SERVER:
         raise ConfigurationError(
@@ -46,17 +72,12 @@ def refuse_old_server(connection: Connection, place: str) -> None:
         )
 
 
-@asynccontextmanager
-async def looking(options: Options) -> AsyncIterator[Connection]:
-    """A connection for one look at a server that may not be ours yet."""
+async def _hang_up(connection: Connection) -> None:
+    """Politely, unless nobody is there to take leave of."""
     try:
-        connection = await connect(options)
-        try:
-            yield connection
-        finally:
-            await connection.close()
-    except Raised as error:
-        raise translate(error, options.place) from error
+        await connection.close(timeout=CONNECT_SECONDS)
+    except Raised:
+        connection.terminate()
 
 
 async def _leave_as_it_is(_: object) -> None:
@@ -82,26 +103,20 @@ class Database:
         async with self._opening:
             if self._pool is not None:
                 return
+            async with looking(self.options) as connection:
+                pooled = await is_pooled(connection, self.options)
+                await migrate(connection, self.options)
             pool = asyncpg.create_pool(
                 self.options.dsn,
                 min_size=0,  # otherwise the pool itself complains loudly while a server is away
                 max_size=MOST_CONNECTIONS,
-                timeout=CONNECT_SECONDS,
-                command_timeout=CALL_SECONDS,
-                statement_cache_size=0 if self.options.pgbouncer else 100,
+                timeout=min(CONNECT_SECONDS, self.options.timeout),
+                command_timeout=self.options.timeout,
+                statement_cache_size=0 if pooled else STATEMENTS_KEPT,
+                init=learn_types if pooled else None,
                 reset=_leave_as_it_is,
             )
-            try:
-                await pool
-                async with pool.acquire() as connection:
-                    refuse_old_server(connection, self.place)  # type: ignore[arg-type]
-                    await migrate(connection, self.options)  # type: ignore[arg-type]
-            except Raised as error:
-                pool.terminate()
-                raise translate(error, self.place) from error
-            except BaseException:
-                pool.terminate()
-                raise
+            await pool  # connects to nothing yet
             self._pool, self._closed = pool, False
 
     async def close(self) -> None:

@@ -9,6 +9,7 @@ from taskyard.store.port import Check
 from taskyard.store.postgres.connection import OLDEST_SERVER, Connection
 from taskyard.store.postgres.migrate import newest_version, schema_version
 from taskyard.store.postgres.options import Options
+from taskyard.store.postgres.pooler import THROUGH_POOLER, is_pooled
 from taskyard.store.postgres.queries import schema_name
 
 _SKEW_SECONDS = 30.0
@@ -41,8 +42,8 @@ async def diagnose(connection: Connection, options: Options) -> list[Check]:
         _primary(bool(await connection.fetchval("SELECT pg_is_in_recovery()"))),
         _clock(now, asked),
     ]
-    if options.pgbouncer:
-        checks.append(_bouncer())
+    if await is_pooled(connection, options):
+        checks.append(_pooler(options))
     return checks
 
 
@@ -64,9 +65,7 @@ def _clock(now: Instant, asked: float) -> Check:
     return Check("clock", ok, f"it is {shown} there, {abs(skew):.1f} s from the clock here")
 
 
-def _bouncer() -> Check:
-    text = (
-        "LISTEN needs a direct connection, so hints are not heard: changes are found by polling; "
-        "name the server itself (without pgbouncer=1) for workers that must wake at once"
-    )
-    return Check("pgbouncer", True, text)
+def _pooler(options: Options) -> Check:
+    if options.listen_dsn is not None:
+        return Check("pooler", True, "hints are heard at the server itself, as listen= says")
+    return Check("pooler", True, THROUGH_POOLER)

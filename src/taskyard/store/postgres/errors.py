@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import socket
+
 import asyncpg
 from asyncpg import exceptions as pg
 
 from taskyard.domain.errors import (
+    ConfigurationError,
     InvalidOption,
     StoreBusy,
     StoreCorrupt,
@@ -49,11 +54,20 @@ def is_lost(error: BaseException) -> bool:
     return closed or (isinstance(error, LOST) and not isinstance(error, TimeoutError))
 
 
-_TEXTS: tuple[tuple[tuple[type[BaseException], ...], type[TaskyardError], str], ...] = (
+_FULL = "no room left on the disk of {place}; free some, then repeat the call: nothing was saved"
+
+Texts = tuple[tuple[tuple[type[BaseException], ...], type[TaskyardError], str], ...]
+
+_TEXTS: Texts = (
     (
-        (pg.InvalidPasswordError, pg.InvalidAuthorizationSpecificationError),
+        (pg.InvalidPasswordError,),
         StoreUnavailable,
         "{place} refuses this user or password; check them in the URL of the store",
+    ),
+    (
+        (pg.InvalidAuthorizationSpecificationError,),
+        StoreUnavailable,
+        "{place} refuses this user: {error}; check the URL and the server's pg_hba.conf",
     ),
     (
         (pg.InvalidCatalogNameError,),
@@ -65,11 +79,7 @@ _TEXTS: tuple[tuple[tuple[type[BaseException], ...], type[TaskyardError], str], 
         StoreReadOnly,
         "{place} is read-only (a replica?); name the primary server",
     ),
-    (
-        (pg.DiskFullError,),
-        StoreFull,
-        "no room left on the disk of {place}; free some, then repeat the call: nothing was saved",
-    ),
+    ((pg.DiskFullError,), StoreFull, _FULL),
     (
         (pg.TooManyConnectionsError,),
         StoreUnavailable,
@@ -78,7 +88,7 @@ _TEXTS: tuple[tuple[tuple[type[BaseException], ...], type[TaskyardError], str], 
     (
         (pg.InsufficientPrivilegeError,),
         StoreUnavailable,
-        "{place}: this user may not do that ({error}); grant it",
+        "{place}: this user may not do that ({error}); grant it, or name another user",
     ),
     (
         (pg.DataCorruptedError, pg.IndexCorruptedError),
@@ -91,23 +101,87 @@ _TEXTS: tuple[tuple[tuple[type[BaseException], ...], type[TaskyardError], str], 
         "PostgreSQL keeps no text with the character NUL in it: {error}",
     ),
     (
+        (asyncpg.ClientConfigurationError,),
+        ConfigurationError,
+        "{place}: {error}; correct the URL of the store",
+    ),
+    (
         (*COLLISIONS, pg.LockNotAvailableError, pg.QueryCanceledError),
         StoreBusy,
         "{place}: other calls were in the way ({error}); repeat the call",
     ),
-    ((TimeoutError,), StoreUnavailable, "{place} did not answer in time"),
+    (
+        (TimeoutError,),
+        StoreUnavailable,
+        "{place} did not answer in time; is it overloaded? (timeout= in the URL sets how long)",
+    ),
+    (
+        (ConnectionRefusedError,),
+        StoreUnavailable,
+        "{place} cannot be reached: nobody listens there; is it running, at this port?",
+    ),
+    (
+        (socket.gaierror,),
+        StoreUnavailable,
+        "{place} cannot be reached: its host is unknown ({error.strerror}); check the name",
+    ),
+    (
+        (FileNotFoundError,),
+        ConfigurationError,
+        "{place}: a file or socket that its URL or environment names is not there",
+    ),
 )
+
+# Before the first answer it may be the wrong server altogether.
+_CONNECTING: Texts = (
+    (
+        (asyncpg.TargetServerAttributeNotMatched,),
+        StoreUnavailable,
+        "{place} is no such server as target_session_attrs in its URL asks for",
+    ),
+    (
+        (TimeoutError,),
+        StoreUnavailable,
+        "{place} did not answer in time; is it a PostgreSQL server, and is the way to it open?",
+    ),
+    (
+        (pg.ConnectionDoesNotExistError, ConnectionResetError, asyncpg.InternalClientError),
+        StoreUnavailable,
+        "{place} hung up; is it a PostgreSQL server? check host and port",
+    ),
+)
+
+_NO_TLS = "rejected SSL upgrade"  # the driver has no class of its own for it
+_NO_ROOM = tuple(os.strerror(code) for code in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT))
+
+
+def translate_connecting(error: BaseException, place: str) -> TaskyardError:
+    """Why there is no connection at all."""
+    if _NO_TLS in str(error):
+        return StoreUnavailable(
+            f"{place} offers no TLS, or is no PostgreSQL server; check host, port and sslmode"
+        )
+    return _told(_CONNECTING, error, place) or translate(error, place)
 
 
 def translate(error: BaseException, place: str) -> TaskyardError:
     """What went wrong, where, and what to do about it; `place` is the URL without the password."""
+    told = _told(_TEXTS, error, place)
+    if told is not None:
+        return told
     # The driver refused an argument. Those of the server have classes of their own, and are ours.
     if type(error) is asyncpg.DataError or isinstance(error, ValueError):
         return InvalidOption(f"PostgreSQL cannot keep this value: {error}")
-    for kinds, answer, text in _TEXTS:
-        if isinstance(error, kinds):
-            return answer(text.format(place=place, error=error))
+    if isinstance(error, pg.InternalServerError) and str(error).endswith(_NO_ROOM):
+        return StoreFull(_FULL.format(place=place))  # a quota has no code of its own
     if is_lost(error):
         why = str(error) or type(error).__name__
         return StoreUnavailable(f"{place} cannot be reached: {why}")
     return StoreError(f"{place}: {type(error).__name__}: {error}")
+
+
+def _told(texts: Texts, error: BaseException, place: str) -> TaskyardError | None:
+    for kinds, answer, text in texts:
+        if isinstance(error, kinds):
+            return answer(text.format(place=place, error=error))
+    return None

@@ -12,6 +12,7 @@ from taskyard.store.port import Hint
 from taskyard.store.postgres.connection import Connection, connect
 from taskyard.store.postgres.errors import Raised
 from taskyard.store.postgres.options import Options
+from taskyard.store.postgres.pooler import THROUGH_POOLER, is_pooled
 from taskyard.store.postgres.queries import schema_name
 
 PROBE_SECONDS = 10.0
@@ -23,7 +24,8 @@ log = logging.getLogger("taskyard.store.postgres")
 class Listening:
     """A connection of its own; connects again by itself. What is missed is found by polling.
 
-    Behind pgbouncer in transaction mode LISTEN cannot work, so there is polling alone.
+    Through a pooler LISTEN cannot work: it would be left in a session of somebody else's. Then
+    there is polling alone, unless the URL says where the server itself is to be found.
     """
 
     def __init__(self, options: Options) -> None:
@@ -31,12 +33,13 @@ class Listening:
         self._channel = f"{schema_name(options.namespace)}.changed"
         self._listeners: dict[object, Callable[[Hint], None]] = {}
         self._task: asyncio.Task[None] | None = None
+        self._deaf = False
 
     def add(self, wake: Callable[[Hint], None]) -> Callable[[], None]:
         token = object()
         self._listeners[token] = wake
         running = self._task is not None and not self._task.done()
-        if not running and not self._options.pgbouncer:
+        if not running and not self._deaf:
             self._task = asyncio.create_task(self._main(), name="taskyard-postgres-hints")
         return lambda: self._listeners.pop(token, None) and None
 
@@ -51,7 +54,9 @@ class Listening:
         while True:
             connection: Connection | None = None
             try:
-                connection = await connect(self._options)
+                connection = await connect(self._options, dsn=self._options.listen_dsn)
+                if await self._cannot_hear(connection):
+                    return
                 await connection.add_listener(self._channel, self._hear)
                 backoff = 0.1
                 self._tell()  # something may have happened while nobody listened
@@ -63,6 +68,13 @@ class Listening:
                     connection.terminate()
             await asyncio.sleep(backoff)
             backoff = min(backoff * 2, MAX_BACKOFF)
+
+    async def _cannot_hear(self, connection: Connection) -> bool:
+        if self._options.listen_dsn is not None or not await is_pooled(connection, self._options):
+            return False
+        log.info("hints are not heard: %s", THROUGH_POOLER)
+        self._deaf = True
+        return True
 
     async def _watch(self, connection: Connection) -> None:
         """Until the connection is lost: a silent one is asked whether it is still there."""

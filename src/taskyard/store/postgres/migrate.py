@@ -2,10 +2,14 @@
 
 Functions are replaced, never dropped: workers of an older release that still run keep calling
 theirs. A function whose arguments or answer change therefore gets a new name or a new migration.
+Those of a newer release are left alone: an older one that is started again works with them.
 """
 
 from __future__ import annotations
 
+import re
+from functools import cache
+from importlib.metadata import version as version_of
 from typing import TYPE_CHECKING
 
 from taskyard.domain.errors import SchemaMismatch
@@ -29,6 +33,8 @@ _SET = """INSERT INTO taskyard.meta (name, value) VALUES ($1, $2)
     ON CONFLICT (name) DO UPDATE SET value = excluded.value"""
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('taskyard.migrate', 0))"
 
+_PATIENCE = 3600.0  # seconds: a large yard takes its time, and so does whoever holds the lock
+
 
 def newest_version() -> int:
     return migrations("taskyard")[-1][0]
@@ -47,15 +53,20 @@ async def schema_of(connection: Connection, namespace: str) -> Schema:
     if version != newest:
         return Schema(version, newest, current=False)
     made = await connection.fetchval(in_namespace(_GET, namespace), "functions")
-    return Schema(version, newest, current=bool(made == functions_hash()))
+    if made == functions_hash():
+        return Schema(version, newest, current=True)
+    maker = await connection.fetchval(in_namespace(_GET, namespace), "release")
+    return Schema(version, newest, current=_numbers(maker or "0") > _numbers(_this_release()))
 
 
 async def migrate(connection: Connection, options: Options) -> None:
     """Idempotent, and safe when several processes open the yard at once."""
     if await _is_current(connection, options):
         return
+    if not options.migrate:
+        raise SchemaMismatch(await _not_ours_to_do(connection, options))
     async with connection.transaction():
-        await connection.execute(in_namespace(_LOCK, options.namespace))
+        await connection.execute(in_namespace(_LOCK, options.namespace), timeout=_PATIENCE)
         if not await _is_current(connection, options):
             await _bring_up(connection, options.namespace)
 
@@ -70,6 +81,17 @@ async def _is_current(connection: Connection, options: Options) -> bool:
     return schema.current
 
 
+async def _not_ours_to_do(connection: Connection, options: Options) -> str:
+    schema = await schema_of(connection, options.namespace)
+    if schema.version == 0:
+        found = "has no yard yet"
+    elif schema.version < schema.newest:
+        found = f"has schema {schema.version} and this release needs {schema.newest}"
+    else:
+        found = "has the functions of an older release"
+    return f"{options.place} {found}, and its URL says migrate=0; first run: taskyard migrate"
+
+
 async def _bring_up(connection: Connection, namespace: str) -> None:
     async def keep(name: str, value: str) -> None:
         await connection.execute(in_namespace(_SET, namespace), name, value)
@@ -80,8 +102,21 @@ async def _bring_up(connection: Connection, namespace: str) -> None:
         await connection.execute(in_namespace(_META, namespace))
     for number, sql in migrations(namespace):
         if number > version:
-            await connection.execute(sql)
+            await connection.execute(sql, timeout=_PATIENCE)
             await keep("schema", str(number))
     for sql in functions(namespace):
         await connection.execute(sql)
     await keep("functions", functions_hash())
+    await keep("release", _this_release())
+
+
+@cache
+def _this_release() -> str:
+    return version_of("taskyard")
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    """1.10 is newer than 1.9; what comes after the numbers makes no difference."""
+    leading = re.match(r"[0-9.]*", release)
+    assert leading is not None
+    return tuple(int(part) for part in leading[0].split(".") if part)

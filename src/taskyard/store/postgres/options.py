@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+import math
+from collections.abc import Mapping
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 
 import msgspec
 
@@ -32,37 +34,59 @@ _DRIVER = frozenset(
         "gsslib",
     }
 )
-_OURS = frozenset({"namespace", "pgbouncer"})
+_OURS = frozenset({"namespace", "migrate", "timeout", "pgbouncer", "listen"})
+_ADDRESS = frozenset({"host", "port"})
 _MAX_NAMESPACE = 50
+_LAST_PORT = 65_535
+
+DEFAULT_TIMEOUT = 30.0
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     dsn: str
     place: str  # for messages: without the password
     namespace: str = DEFAULT_NAMESPACE
-    pgbouncer: bool = False
+    migrate: bool = True  # opening brings the schema up to date
+    timeout: float = DEFAULT_TIMEOUT  # seconds that one call may take
+    pgbouncer: bool | None = None  # whether a pooler is in between; None: look
+    listen_dsn: str | None = None  # where LISTEN works, if not at `dsn`
 
 
 def read_options(url: str) -> Options:
-    parts = urlsplit(url)
-    query = parse_qsl(parts.query, keep_blank_values=True)
     place = _without_password(url)
+    parts = urlsplit(url)
+    _check_ports(parts, place)
+    query = parse_qsl(parts.query, keep_blank_values=True)
     unknown = {name for name, _ in query} - _DRIVER - _OURS
     if unknown:
-        raise ConfigurationError(f"{place}: unknown option {', '.join(sorted(unknown))}")
+        raise ConfigurationError(
+            f"{place}: unknown option {', '.join(sorted(unknown))}; those of Taskyard are "
+            f"{', '.join(sorted(_OURS))}"
+        )
     ours = {name: value for name, value in query if name in _OURS}
     namespace = ours.get("namespace", DEFAULT_NAMESPACE)
     _check_namespace(namespace)
-    pgbouncer = ours.get("pgbouncer", "0")
-    if pgbouncer not in ("0", "1"):
-        raise ConfigurationError(f"{place}: pgbouncer must be 0 or 1, not {pgbouncer!r}")
     rest = urlencode([(name, value) for name, value in query if name not in _OURS])
+    here = SplitResult("postgresql", parts.netloc, parts.path, rest, "")
     return Options(
-        dsn=urlunsplit(("postgresql", parts.netloc, parts.path, rest, "")),
+        dsn=urlunsplit(here),
         place=place,
         namespace=namespace,
-        pgbouncer=pgbouncer == "1",
+        migrate=_switch(ours, "migrate", place) is not False,
+        timeout=_seconds(ours, "timeout", place),
+        pgbouncer=_switch(ours, "pgbouncer", place),
+        listen_dsn=_elsewhere(here, ours["listen"], place) if "listen" in ours else None,
     )
+
+
+def _check_ports(parts: SplitResult, place: str) -> None:
+    """One host or several, as host, host:port or [address]:port."""
+    for server in parts.netloc.rpartition("@")[2].split(","):
+        colon, port = server.rpartition("]")[2].rpartition(":")[1:]
+        if colon and not (port.isdigit() and 0 < int(port) <= _LAST_PORT):
+            raise ConfigurationError(
+                f"{place}: a port is a number from 1 to {_LAST_PORT}, not {port!r}"
+            )
 
 
 def _check_namespace(namespace: str) -> None:
@@ -74,8 +98,47 @@ def _check_namespace(namespace: str) -> None:
         )
 
 
+def _switch(ours: Mapping[str, str], name: str, place: str) -> bool | None:
+    match ours.get(name):
+        case None:
+            return None
+        case "0":
+            return False
+        case "1":
+            return True
+        case other:
+            raise ConfigurationError(f"{place}: {name} must be 0 or 1, not {other!r}")
+
+
+def _seconds(ours: Mapping[str, str], name: str, place: str) -> float:
+    text = ours.get(name)
+    if text is None:
+        return DEFAULT_TIMEOUT
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ConfigurationError(f"{place}: {name} must be seconds, more than 0, not {text!r}")
+    return seconds
+
+
+def _elsewhere(here: SplitResult, server: str, place: str) -> str:
+    """The same user and database at another host and port."""
+    if not server or set(server) & set("@/?#"):
+        raise ConfigurationError(f"{place}: listen must be host or host:port, not {server!r}")
+    user, at, _ = here.netloc.rpartition("@")
+    query = [(name, value) for name, value in parse_qsl(here.query) if name not in _ADDRESS]
+    there = here._replace(netloc=f"{user}{at}{server}", query=urlencode(query))
+    _check_ports(there, place)
+    return urlunsplit(there)
+
+
 def _without_password(url: str) -> str:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise ConfigurationError(f"the postgresql URL cannot be read: {error}") from None
     user, _, host = parts.netloc.rpartition("@")
     name = f"{user.partition(':')[0]}@" if user else ""
     return f"postgresql://{name}{host or 'localhost'}{parts.path}"

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Any
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, NamedTuple
 
 from taskyard.domain.errors import StoreUnavailable
 from taskyard.store.postgres.connection import Connection, connect
 from taskyard.store.postgres.errors import Raised, is_lost, translate
 from taskyard.store.postgres.options import Options
+from taskyard.store.postgres.pooler import is_pooled, learn_types
 
 
 class Pulse:
@@ -19,9 +23,9 @@ class Pulse:
         self._options = options
         self._gate = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._connection: Connection | None = None
-        self._connecting: asyncio.Task[Connection] | None = None
+        self._ended: Future[None] | None = None
+        self._line: _Line | None = None
+        self._connecting: asyncio.Task[_Line] | None = None
         self._busy: asyncio.Lock | None = None
 
     def row(self, statement: str, *args: object, timeout: float) -> Any:
@@ -39,29 +43,30 @@ class Pulse:
         except Raised as error:
             raise translate(error, self._options.place) from error
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
+        """Not through the loop's own threads: bodies that block may have taken all of them."""
         with self._gate:
-            loop, thread = self._loop, self._thread
-            self._loop = self._thread = None
-        if loop is not None and thread is not None:
+            loop, ended = self._loop, self._ended
+            self._loop = self._ended = None
+        if loop is not None and ended is not None:
             loop.call_soon_threadsafe(loop.stop)
-            thread.join()
+            await asyncio.shield(asyncio.wrap_future(ended))
 
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._gate:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._busy = asyncio.Lock()
-                self._thread = threading.Thread(
+                self._ended = Future()
+                threading.Thread(
                     target=self._main,
-                    args=(self._loop,),
+                    args=(self._loop, self._ended),
                     name="taskyard-postgres-pulse",
                     daemon=True,
-                )
-                self._thread.start()
+                ).start()
             return self._loop
 
-    def _main(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _main(self, loop: asyncio.AbstractEventLoop, ended: Future[None]) -> None:
         asyncio.set_event_loop(loop)
         try:
             loop.run_forever()
@@ -72,11 +77,12 @@ class Pulse:
                 loop.run_until_complete(asyncio.gather(self._connecting, return_exceptions=True))
             loop.run_until_complete(asyncio.sleep(0))  # lets the socket be closed
             loop.close()
+            ended.set_result(None)
 
     async def _call(self, statement: str, args: tuple[object, ...], timeout: float) -> Any:
         assert self._busy is not None
         async with asyncio.timeout(timeout), self._busy:
-            fresh = self._connection is None
+            fresh = self._line is None
             try:
                 return await self._ask(statement, args)
             except Raised as error:
@@ -87,15 +93,15 @@ class Pulse:
             return await self._ask(statement, args)
 
     async def _ask(self, statement: str, args: tuple[object, ...]) -> Any:
-        if self._connection is None:
-            self._connection = await self._connected(statement)
+        if self._line is None:
+            self._line = await self._connected(statement)
         try:
-            return await self._connection.fetchrow(statement, *args)
+            return await self._line.ask(*args)
         except asyncio.CancelledError:
             self._hang_up()
             raise
 
-    async def _connected(self, statement: str) -> Connection:
+    async def _connected(self, statement: str) -> _Line:
         """Goes on when the beat that asked for it gives up: on a slow line that one was too short
         to connect in, and so would be every other.
         """
@@ -107,17 +113,25 @@ class Pulse:
             if self._connecting.done():
                 self._connecting = None
 
-    async def _connect(self, statement: str) -> Connection:
+    async def _connect(self, statement: str) -> _Line:
         """The driver also learns the types of the answer here, which takes it several questions."""
         connection = await connect(self._options)
         try:
-            await connection.prepare(statement, name="")
+            if not await is_pooled(connection, self._options):
+                prepared = await connection.prepare(statement)
+                return _Line(connection, prepared.fetchrow)
+            await learn_types(connection)
+            return _Line(connection, partial(connection.fetchrow, statement))
         except BaseException:
             connection.terminate()
             raise
-        return connection
 
     def _hang_up(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.terminate()
+        line, self._line = self._line, None
+        if line is not None:
+            line.connection.terminate()
+
+
+class _Line(NamedTuple):
+    connection: Connection
+    ask: Callable[..., Awaitable[Any]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from taskyard.domain.clock import Instant, micros
@@ -77,7 +76,7 @@ class PostgresStore:
     async def close(self) -> None:
         await self._listening.stop()
         await self._database.close()
-        await asyncio.to_thread(self._pulse.stop)
+        await self._pulse.stop()
 
     async def now(self) -> Instant:
         return await self._database.read(int, "now", self._now)
