@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,10 +27,22 @@ _PR_SET_PDEATHSIG = 1
 
 
 class PostgresServer:
-    """One server of our own, on a free port of this machine, in a folder of its own."""
+    """One server of our own, on a free port of this machine, in a folder of its own.
 
-    def __init__(self, *options: str, version: int = 16) -> None:
+    `rules` come first in its pg_hba.conf, which lets everybody in otherwise; a replica of another
+    begins with a copy of its data.
+    """
+
+    def __init__(
+        self,
+        *options: str,
+        version: int = 16,
+        rules: Sequence[str] = (),
+        replica_of: PostgresServer | None = None,
+    ) -> None:
         self._options = options
+        self._rules = rules
+        self._primary = replica_of
         self._bin = binaries(version)
         self._folder = new_folder("postgres")
         self._data = self._folder / "data"
@@ -94,10 +106,7 @@ class PostgresServer:
         if user is not None:
             os.chown(self._folder, user.pw_uid, user.pw_gid)
         made = subprocess.run(
-            [
-                *(str(self._bin / "initdb"), "-D", str(self._data), "-U", "postgres"),
-                *("--auth=trust", "--encoding=UTF8", "--no-locale", "--no-instructions"),
-            ],
+            self._init() if self._primary is None else self._copy(self._primary),
             check=False,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -107,6 +116,21 @@ class PostgresServer:
         )
         if made.returncode != 0:
             raise RuntimeError(made.stdout.decode(errors="replace"))
+        hba = self._data / "pg_hba.conf"
+        hba.write_text("\n".join([*self._rules, hba.read_text()]))
+
+    def _init(self) -> list[str]:
+        return [
+            *(str(self._bin / "initdb"), "-D", str(self._data), "-U", "postgres"),
+            *("--auth=trust", "--encoding=UTF8", "--no-locale", "--no-instructions"),
+        ]
+
+    def _copy(self, primary: PostgresServer) -> list[str]:
+        return [
+            *(str(self._bin / "pg_basebackup"), "-D", str(self._data), "-U", "postgres"),
+            *("-h", "127.0.0.1", "-p", str(primary.port), "--checkpoint=fast"),
+            "--write-recovery-conf",
+        ]
 
     def _wait(self) -> None:
         until = time.monotonic() + _PATIENCE

@@ -10,6 +10,7 @@ from taskyard.domain.errors import ConfigurationError
 
 DEFAULT_NAMESPACE = "taskyard"
 DEFAULT_PORT = 6379
+LAST_PORT = 65_535
 SCHEMES = ("redis", "rediss", "redis+cluster", "rediss+cluster")
 
 FORMS = "redis://host:6379/0, rediss:// with TLS, redis+cluster://host:port,host:port"
@@ -80,8 +81,10 @@ def _host(place: str) -> tuple[str, int]:
     if not colon or place.endswith("]"):
         host, port = place, str(DEFAULT_PORT)
     host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdigit():
+    if not host:
         raise ConfigurationError(f"a redis URL names no server; use {FORMS}")
+    if not (port.isdigit() and 0 < int(port) <= LAST_PORT):
+        raise ConfigurationError(f"a port is a number from 1 to {LAST_PORT}, not {port!r}")
     return host, int(port)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 from redis import exceptions as redis_errors
 
 from taskyard.domain.errors import (
@@ -21,6 +23,23 @@ FAILURES = (redis_errors.RedisError, OSError, TimeoutError)
 """Whatever the driver raises on purpose."""
 
 
+def translate_first(error: Exception, server: object) -> StoreError:
+    """The same while the server has answered nothing yet: then it may be the wrong one."""
+    match error:
+        case redis_errors.TimeoutError() | TimeoutError():
+            why = "did not answer in time"
+        case redis_errors.ConnectionError() if "Connection closed" in str(error):
+            why = "hung up"
+        case redis_errors.InvalidResponse():
+            why = "gives no answer that Redis would give"
+        case _:
+            return translate(error, server)
+    return StoreUnavailable(
+        f"{server} {why}; is it a Redis server? check host and port, and whether it speaks TLS "
+        "(rediss://) or not (redis://)"
+    )
+
+
 def translate(error: Exception, server: object) -> StoreError:
     """What went wrong, where, and what to do about it. `server` shows no password."""
     text = str(error)
@@ -38,11 +57,30 @@ def translate(error: Exception, server: object) -> StoreError:
         case redis_errors.OutOfMemoryError():
             return _full(server)
         case redis_errors.NoPermissionError():
-            return StoreUnavailable(f"{server} does not allow this user what is needed: {text}")
+            return StoreUnavailable(
+                f"{server} does not allow this user what is needed: {text}; grant it (ACL)"
+            )
         case redis_errors.ConnectionError() | OSError():
-            return StoreUnavailable(f"{server} cannot be reached: {text.rstrip('.')}")
+            return StoreUnavailable(f"{server} cannot be reached: {_why(error)}")
         case _:
             return _by_answer(text, server)
+
+
+def _why(error: Exception) -> str:
+    match _origin(error):
+        case ConnectionRefusedError():
+            return "nobody listens there; is it running, at this port?"
+        case socket.gaierror() as unknown:
+            return f"its host is unknown ({unknown.strerror}); check the name"
+        case _:
+            return str(error).rstrip(".")
+
+
+def _origin(error: BaseException | None) -> OSError | None:
+    """What the system said, of which the driver keeps the text alone."""
+    while error is not None and not isinstance(error, OSError):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _by_answer(text: str, server: object) -> StoreError:
@@ -57,6 +95,10 @@ def _by_answer(text: str, server: object) -> StoreError:
         )
     if "NOAUTH" in text or "WRONGPASS" in text or "NOPERM" in text:
         return StoreUnavailable(f"{server} refuses this user: {text}")
+    if "DB index is out of range" in text:
+        return StoreUnavailable(
+            f"{server}: there is no database of this number; name a smaller one in the URL"
+        )
     if text.startswith("BUSY"):
         return StoreBusy(f"{server} is busy running another script; try again in a moment")
     if text.startswith(_NOT_NOW):

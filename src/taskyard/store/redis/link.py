@@ -13,9 +13,10 @@ from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from taskyard.domain.errors import StoreError
 from taskyard.store.redis.address import Address
 from taskyard.store.redis.clock import RedisClock
-from taskyard.store.redis.errors import FAILURES, translate
+from taskyard.store.redis.errors import FAILURES, translate, translate_first
 from taskyard.store.redis.scripts import key_prefix, load
 
 MAX_CONNECTIONS = 32
@@ -53,13 +54,18 @@ class Link:
         self._wording = wording
         self._client: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._answered = False
+
+    @property
+    def address(self) -> Address:
+        return self._address
 
     async def write(self, verb: str, *args: object) -> Any:
         """Run a verb's script once: whoever asks decides what a lost answer means."""
         try:
             return await self._run(verb, args)
         except FAILURES as error:
-            raise translate(error, self._address) from error
+            raise self._translated(error) from error
 
     async def read(self, verb: str, *args: object) -> Any:
         """Run the script of a verb that only reads; a broken connection is tried twice."""
@@ -68,14 +74,14 @@ class Link:
         except redis_errors.ConnectionError:
             return await self.write(verb, *args)
         except FAILURES as error:
-            raise translate(error, self._address) from error
+            raise self._translated(error) from error
 
     async def command(self, *words: str | int) -> Any:
         """Run one command that is no script."""
         try:
             return await self._say(*words, **await self._where())
         except FAILURES as error:
-            raise translate(error, self._address) from error
+            raise self._translated(error) from error
 
     async def _where(self) -> dict[str, Any]:
         """In a cluster: the node that holds this yard."""
@@ -94,7 +100,13 @@ class Link:
     async def _say(self, *words: Any, **options: Any) -> Any:
         # Not the driver's own time limit: before Python 3.12 it swallows cancellations.
         async with asyncio.timeout(ANSWER_SECONDS):
-            return await self._on_this_loop().execute_command(*words, **options)
+            answer = await self._on_this_loop().execute_command(*words, **options)
+        self._answered = True
+        return answer
+
+    def _translated(self, error: Exception) -> StoreError:
+        known = translate if self._answered else translate_first
+        return known(error, self._address)
 
     def _on_this_loop(self) -> Any:
         """Connections belong to the loop they were made on."""

@@ -22,6 +22,7 @@ class Server(msgspec.Struct, frozen=True):
     fsync: str | None = None
     snapshots: bool | None = None
     replicas: int = 0
+    place: str = "the server"  # for messages
 
     @property
     def keeps_everything(self) -> bool | None:
@@ -59,6 +60,7 @@ async def look(link: Link) -> Server:
         fsync=settings.get("appendfsync"),
         snapshots=bool(settings["save"]) if "save" in settings else None,
         replicas=int(info.get("connected_slaves", 0)),
+        place=str(link.address),
     )
 
 
@@ -66,11 +68,11 @@ def refuse_unfit(server: Server, *, force: bool) -> None:
     if server.version is not None and _numbers(server.version) < OLDEST:
         wanted = ".".join(map(str, OLDEST))
         raise ConfigurationError(
-            f"the server is Redis {server.version}; Taskyard needs Redis {wanted} or Valkey"
+            f"{server.place} is Redis {server.version}; Taskyard needs Redis {wanted} or Valkey"
         )
     if server.keeps_everything is False and not force:
         raise ConfigurationError(
-            f"the server's maxmemory-policy is {server.policy}: when memory is short it would "
+            f"{server.place} has maxmemory-policy {server.policy}: when memory is short it would "
             "throw tasks away; set it to noeviction, or add ?force=1 to the URL if you accept that"
         )
 
