@@ -21,6 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from bench.figure import Figure, Options, Stage
+from bench.ground import STORES
 
 NAMES = (
     "claim_scaling",
@@ -47,6 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     console = Console()
     console.width = console.width if console.is_terminal else 120
     heeded = Options(
+        store=chosen.store,
+        sizes=chosen.sizes,
         seconds=chosen.seconds,
         load=chosen.load,
         rate=chosen.rate,
@@ -65,6 +68,11 @@ def options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--folder", type=Path, help="where databases are made; on a real disk, for fsync to count"
     )
+    parser.add_argument("--store", choices=STORES, default="sqlite")
+    scaling = parser.add_argument_group("claim_scaling")
+    scaling.add_argument(
+        "--sizes", type=two_sizes, default=(1_000, 1_000_000), help="the two backlogs: 1000,100000"
+    )
     held = parser.add_argument_group("held_snapshot")
     held.add_argument("--seconds", type=float, default=60.0, help="how long it is held")
     held.add_argument("--load", choices=("steady", "flood"), help="both unless chosen")
@@ -77,6 +85,11 @@ def options(argv: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"there is no bench {', '.join(sorted(unknown))}; known: {', '.join(NAMES)}")
     chosen.names = chosen.names or list(NAMES)
     return chosen
+
+
+def two_sizes(text: str) -> tuple[int, int]:
+    small, large = map(int, text.split(","))
+    return small, large
 
 
 def run(name: str, parent: Path | None, heeded: Options, console: Console) -> bool:

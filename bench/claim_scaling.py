@@ -2,29 +2,29 @@
 
 Two yards, alike but for the size of their backlog, are measured in turns, so that a noisy minute
 falls on both. A sample claims ten tasks and finishes them; as many are enqueued again, untimed,
-so that the state is steady. Time is noisy; the steps SQLite takes for a claim are not, so both
-are shown.
+so that the state is steady. Time is noisy; what a claim costs inside the store is less so, and
+both are shown: see claim_work.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
-from pathlib import Path
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 
-import apsw
 import msgspec
 
+from bench.claim_work import gauge_of
 from bench.figure import Figure, Stage, median, percentile
+from bench.ground import ground
 from taskyard.domain.lane import LaneChange
 from taskyard.domain.node import Lease, NewNode
-from taskyard.domain.outcome import Succeeded, decide
+from taskyard.domain.outcome import Succeeded, Verdict, decide
 from taskyard.domain.retry import Retry
 from taskyard.domain.task import Claimed, NewTask
-from taskyard.store.port import Claim, ClaimRequest
+from taskyard.store.port import Claim, ClaimRequest, Store
 from taskyard.store.sqlite.claim import MAX_ROUNDS, MAX_SET
-from taskyard.store.sqlite.store import SqliteStore
-from taskyard.store.sqlite.tx import Tx
+from taskyard.store.url import open_store
 
 SPEC = ("engine-12",)
 BOUND = (
@@ -32,10 +32,10 @@ BOUND = (
     "with a thousand."
 )
 
-SMALL, LARGE = 1_000, 1_000_000
 CLAIMABLE = 1_000
 ROOM = 10
 ROUNDS, SAMPLES = 30, 10
+GAUGED = 10
 CHUNK = 10_000
 MOST = 2.0
 
@@ -43,28 +43,36 @@ MOST = 2.0
 class Node:
     """A node that serves kind `work`, and numbers its claims."""
 
-    def __init__(self, store: SqliteStore, lease: Lease) -> None:
+    def __init__(self, store: Store, lease: Lease) -> None:
         self.store = store
         self.lease = lease
         self.number = 0
 
-    async def claim(self, room: int = ROOM) -> Claim:
+    def request(self, room: int = ROOM) -> ClaimRequest:
         self.number += 1
-        return await self.store.claim(ClaimRequest(lease=self.lease, number=self.number, room=room))
+        return ClaimRequest(lease=self.lease, number=self.number, room=room)
 
-    async def finish(self, tasks: list[Claimed]) -> None:
-        await self.store.finish([decide(task, Succeeded(), Retry.never()) for task in tasks])
+    async def claim(self, room: int = ROOM) -> Claim:
+        return await self.store.claim(self.request(room))
+
+    async def finish(self, tasks: Sequence[Claimed]) -> None:
+        await self.store.finish(successes(tasks))
+
+
+def successes(tasks: Sequence[Claimed]) -> list[Verdict]:
+    return [decide(task, Succeeded(), Retry.never()) for task in tasks]
 
 
 class Yard:
-    """One file with a backlog, the node that claims from it and one that holds things up."""
+    """A backlog, the node that claims from it and one that holds things up."""
 
-    def __init__(self, path: Path, backlog: int) -> None:
-        self.store = SqliteStore(str(path))
+    def __init__(self, url: str, backlog: int) -> None:
+        self.store = open_store(url)
+        self.gauge = gauge_of(self.store)
         self.backlog = backlog
         self.claims: list[float] = []
         self.finishes: list[float] = []
-        self.steps: list[float] = []
+        self.work: list[float] = []
 
     async def open(self) -> None:
         await self.store.open()
@@ -99,25 +107,16 @@ class Yard:
         if refill:
             await self.refill(claim.tasks)
 
-    async def count_steps(self, refill: bool) -> None:
-        """Steps of SQLite for one claim and its finish: the same whatever else the machine does."""
-        counted = 0
-
-        def note(event: dict[str, dict[str, int]]) -> None:
-            nonlocal counted
-            counted += event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
-
-        def trace(tx: Tx, to: Callable[[dict[str, dict[str, int]]], None] | None) -> None:
-            tx.db.trace_v2(apsw.SQLITE_TRACE_PROFILE if to else 0, to, id="bench")
-
-        await self.store._write(lambda tx: trace(tx, note))
-        counted = 0
-        claim = await self.node.claim()
-        await self.node.finish(claim.tasks)
-        self.steps.append(counted)
-        await self.store._write(lambda tx: trace(tx, None))
+    async def gauge_one(self, refill: bool) -> None:
+        request = self.node.request()
+        work, tasks = await self.gauge.claim_and_finish(request, successes)
+        self.work.append(work)
         if refill:
-            await self.refill(claim.tasks)
+            await self.refill(tasks)
+
+    async def waiting(self) -> int:
+        """How many are parked on the one key there is."""
+        return sum(key.waiting for key in await self.store.keys(1))
 
 
 def new(**options: object) -> NewTask:
@@ -184,32 +183,32 @@ SCENES: dict[str, tuple[Prepare, bool]] = {
 async def measure(stage: Stage) -> list[Figure]:
     figures: list[Figure] = []
     for name, (prepare, refill) in SCENES.items():
-        yards = await pair(stage, name, prepare)
-        figures += await compare(stage, name, yards, refill=refill)
-        await leave(stage, yards)
-    yards = await pair(stage, "of one key that was free", one_free_key)
-    figures += await park(stage, yards[1])
-    await park(stage, yards[0])
-    for yard in yards:
-        await claimable(yard, "other")
-    figures += await compare(stage, "of one key, after the parking", yards, refill=True)
-    await leave(stage, yards)
+        async with pair(stage, name, prepare) as yards:
+            figures += await compare(stage, name, yards, refill=refill)
+    async with pair(stage, "of one key that was free", one_free_key) as yards:
+        figures += await park(stage, yards[1])
+        await park(stage, yards[0])
+        for yard in yards:
+            await claimable(yard, "other")
+        figures += await compare(stage, "of one key, after the parking", yards, refill=True)
     return figures
 
 
-async def pair(stage: Stage, name: str, prepare: Prepare) -> tuple[Yard, Yard]:
-    small = Yard(stage.folder / "small.db", SMALL)
-    large = Yard(stage.folder / "large.db", LARGE)
-    with stage.steps(f"filling: {name}", SMALL + LARGE) as advance:
-        for yard in (small, large):
-            await yard.open()
-            await prepare(yard, advance)
-    return small, large
-
-
-async def leave(stage: Stage, yards: tuple[Yard, Yard]) -> None:
-    for yard in yards:
-        await yard.store.close()
+@asynccontextmanager
+async def pair(stage: Stage, name: str, prepare: Prepare) -> AsyncIterator[tuple[Yard, Yard]]:
+    """The small and the large yard, side by side while inside."""
+    few, many = stage.options.sizes
+    with ground(stage.options.store, stage.folder) as url_of:
+        yards = Yard(url_of("small"), few), Yard(url_of("large"), many)
+        with stage.steps(f"filling: {name}", few + many) as advance:
+            for yard in yards:
+                await yard.open()
+                await prepare(yard, advance)
+        try:
+            yield yards
+        finally:
+            for yard in yards:
+                await yard.store.close()
     stage.clear()
 
 
@@ -217,34 +216,33 @@ async def compare(
     stage: Stage, name: str, yards: tuple[Yard, Yard], *, refill: bool
 ) -> list[Figure]:
     with stage.steps(f"claiming: {name}", ROUNDS * SAMPLES * 2) as advance:
-        for yard in yards:
-            await yard.count_steps(refill)
         for _ in range(ROUNDS):
             for yard in yards:
                 for _ in range(SAMPLES):
                     await yard.sample(refill)
                     advance(1)
-        for yard in yards:
-            await yard.count_steps(refill)
+        for _ in range(GAUGED):
+            for yard in yards:
+                await yard.gauge_one(refill)
     return list(ratios(name, *yards))
 
 
 def ratios(name: str, small: Yard, large: Yard) -> tuple[Figure, Figure]:
     few, many = median(small.claims), median(large.claims)
     both = [median(yard.claims) + median(yard.finishes) for yard in (small, large)]
-    steps = [max(yard.steps) for yard in (small, large)]
+    work = [median(yard.work) for yard in (small, large)]
     return (
         Figure(
-            name=f"claim, a million {name}",
+            name=f"claim, {large.backlog:,} {name}",
             value=many / few,
             at_most=MOST,
             detail=f"{few:.2f} → {many:.2f} ms; with finish {both[0]:.2f} → {both[1]:.2f} ms",
         ),
         Figure(
-            name="   with its finish, in steps of SQLite",
-            value=steps[1] / steps[0],
+            name=f"   with its finish, in {large.gauge.unit}",
+            value=work[1] / work[0],
             at_most=MOST,
-            detail=f"{steps[0]:,.0f} → {steps[1]:,.0f}",
+            detail=f"{work[0]:,.0f} → {work[1]:,.0f}; most {max(large.work):,.0f}",
         ),
     )
 
@@ -270,10 +268,10 @@ async def park(stage: Stage, yard: Yard) -> list[Figure]:
             times.append(1e3 * (time.perf_counter() - begun))
             behind = claim.tasks
             if len(times) % 50 == 0:
-                seen, before = await yard.store._read(count_parked), seen
+                seen, before = await yard.waiting(), seen
                 advance(seen - before)
     await yard.node.finish(behind)
-    assert await yard.store._read(count_parked) == yard.backlog - 1
+    assert await yard.waiting() == yard.backlog - 1
     total = sum(times) / 1e3
     return [
         Figure(
@@ -284,14 +282,10 @@ async def park(stage: Stage, yard: Yard) -> list[Figure]:
             detail=f"{len(times):,} claims",
         ),
         Figure(
-            name="parking a million, each once",
+            name=f"parking {yard.backlog:,}, each once",
             value=1e6 * total / yard.backlog,
             unit="µs/task",
             detail=f"{total:.1f} s in all; a claim {median(times):.1f} ms, "
             f"p99 {percentile(times, 99):.1f}, longest {max(times):.1f}",
         ),
     ]
-
-
-def count_parked(tx: Tx) -> int:
-    return int(tx.value("SELECT count(*) FROM taskyard_tasks WHERE parked_on IS NOT NULL") or 0)

@@ -21,7 +21,7 @@ from bench.worker_process import passing, worker_process
 from tests.servers.postgres import PostgresServer
 from tests.servers.redis import RedisServer
 
-SPEC = ("engine-28",)
+SPEC = ("engine-20", "engine-26")
 BOUND = (
     "Ten idle workers put fewer than 20 statements a second to PostgreSQL, and make Redis run "
     "fewer than 50 commands a second in all; each takes under 1 % of a core."
