@@ -15,6 +15,7 @@ import pytest
 from redis import Redis
 
 from taskyard import State
+from taskyard.domain.clock import micros
 from taskyard.domain.errors import StoreBusy, StoreFull
 from taskyard.store.sqlite.store import SqliteStore
 from tests.conformance.verbs import enqueued, finish, node, running, succeeded
@@ -173,28 +174,33 @@ async def test_a_full_disk_is_a_clear_error_and_loses_nothing(
 
 
 @pytest.mark.spec("reliability-13", "engine-20", "engine-30")
-async def test_a_worker_goes_on_when_its_redis_server_has_memory_again(stage: Stage) -> None:
-    """Without memory no lease is renewed either: bodies are stopped in time and run again."""
+async def test_a_redis_server_without_memory_costs_no_lease(stage: Stage) -> None:
+    """What runs ends and is written, nothing begins, and it goes on when there is memory again."""
     server = RedisServer()
     server.start()
     try:
         async with stage(server.url) as scene:
-            member = scene.worker("a")
-            task_id = await scene.enqueue_one(scene.kinds.gated.new(str(scene.gate), []))
-            scene.started(task_id)
+            member = scene.worker("a", slots=1)
+            gated = scene.kinds.gated.new(str(scene.gate), [])
+            quick = scene.kinds.quick.new([], "default")
+            runs, waits = await scene.enqueue(gated, quick)
+            scene.started(runs)
+            registered = await scene.node("a")
+            assert registered is not None
             with Redis(port=server.port) as admin:
                 admin.config_set("maxmemory", 1)
                 with pytest.raises(StoreFull, match="used up its memory"):
                     await scene.enqueue_one(scene.kinds.quick.new([], "default"))
-                scene.crew.await_line(What.END, task=task_id, attempt=1)
-                logged(scene, "used up its memory")
+                ends = registered.seen_at + micros(registered.lease_seconds)
+                await scene.node_until("a", lambda node: node is not None and node.seen_at > ends)
+                scene.open_gate()
+                await scene.ended(runs)
+                assert (await scene.yard.get(waits)).state is State.QUEUED
                 admin.config_set("maxmemory", 0)
-            scene.started(task_id, 2)
-            scene.open_gate()
 
-            task = await scene.ended(task_id)
-            found = (task.state, task.attempt, task.charged, task.losses)
-            assert found == (State.COMPLETED, 2, 1, 0)
+            tasks = await scene.all_ended(runs, waits)
+            found = {(task.state, task.attempt, task.charged, task.losses) for task in tasks}
+            assert found == {(State.COMPLETED, 1, 1, 0)}
             assert member.alive
             assert await scene.broken() == []
     finally:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import pytest
@@ -22,8 +22,8 @@ from taskyard.domain.errors import (
 from taskyard.domain.node import News
 from taskyard.domain.outcome import Finished, Stale
 from taskyard.domain.state import State
-from taskyard.domain.task import TaskQuery
-from taskyard.store.port import Hint, Store
+from taskyard.domain.task import Progress, TaskQuery
+from taskyard.store.port import ClaimRequest, Hint, Store
 from taskyard.store.redis.scripts import all_keys, key_prefix
 from taskyard.store.redis.server import Server, refuse_unfit
 from taskyard.store.url import open_store
@@ -150,6 +150,49 @@ async def test_a_full_server_refuses_the_whole_call(start: Start) -> None:
         assert saved
         assert [task.id for task in await store.find(TaskQuery(limit=1000))] == saved[::-1]
         assert sum((await store.counts()).values()) == len(saved)
+
+
+@contextmanager
+def full_memory(server: RedisServer) -> Iterator[None]:
+    with client(server) as admin:
+        admin.config_set("maxmemory", 1)
+        yield
+        admin.config_set("maxmemory", 0)
+
+
+@pytest.mark.spec("engine-20", "engine-30", "reliability-13")
+async def test_on_a_full_server_leases_hold_and_what_runs_can_end(start: Start) -> None:
+    """Nothing new comes in and nothing new begins, so what this takes is bounded by what runs."""
+    server = start()
+    async with opened(server.url) as store:
+        worker, leaving = await node(store), await node(store, "node-b")
+        task = await running(store, worker, keys=("k",))
+        released = await running(store, leaving)
+        waiting = await enqueued(store, keys=("k",))
+        other = await enqueued(store)
+        before = await store.nodes()
+
+        with full_memory(server):
+            with pytest.raises(StoreFull, match="memory"):
+                await enqueued(store)
+            with pytest.raises(StoreFull, match="memory"):
+                await node(store, "node-c")
+            assert "memory" in await worker.refusal()
+
+            assert worker.beat().holds == (task.hold,)
+            assert (await store.nodes())[0].seen_at > before[0].seen_at
+            assert await store.take_duty("rescue", worker.lease, 10)
+            assert await store.report(task.hold, Progress(1.0))
+            assert await store.cancel(other, actor="ann") == "cancelled"
+            request = ClaimRequest(lease=worker.lease, number=99, room=5)
+            turn = await store.turn([succeeded(task, '"done"')], request)
+            assert turn.finished == [Finished(task.no, State.COMPLETED)]
+            assert "memory" in (turn.claim.refused or "")
+            await store.retire(leaving.lease)
+            assert (await seen(store, task.id)).result == '"done"'
+            assert (await seen(store, released.id)).state is State.QUEUED
+
+        assert set(await worker.claim_ids(10)) == {released.id, waiting}
 
 
 @pytest.mark.spec("engine-30")

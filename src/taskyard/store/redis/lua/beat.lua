@@ -1,6 +1,6 @@
 -- beat.lua: renew a lease; answers its news, or nothing if it is gone.
 -- A lease that ran out but was not rescued yet comes back to life: nobody took its tasks.
--- uses: nodes, names
+-- uses: full, nodes, names
 -- args: lease
 
 local lease = args[1]

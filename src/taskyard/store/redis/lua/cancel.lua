@@ -1,5 +1,5 @@
 -- cancel.lua: cancel a waiting task, or ask a running one to stop.
--- uses: lookup, keys, audit
+-- uses: full, lookup, keys, audit
 -- args: id, actor, states that may become cancelled
 -- Answers {found, done or asked, state it was in}; nothing is changed in another state.
 

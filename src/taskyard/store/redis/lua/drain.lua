@@ -1,5 +1,5 @@
 -- drain.lua: claim nothing more under this lease; what runs goes on.
--- uses: nodes
+-- uses: full, nodes
 -- args: lease
 
 local row = read_lease(args[1])

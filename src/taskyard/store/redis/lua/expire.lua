@@ -1,5 +1,5 @@
 -- expire.lua: fail the waiting tasks whose deadline has passed; answers how many.
--- uses: expiring
+-- uses: full, expiring
 -- args: limit
 
 local nos = call('ZRANGEBYSCORE', K.deadlines, '-inf', whole(now), 'LIMIT', 0, args[1])

@@ -1,5 +1,5 @@
 -- finish.lua: end these attempts and give their room back; a stale one changes nothing.
--- uses: ending
+-- uses: full, ending
 -- args: verdicts
 
 local answers = finish(args[1])

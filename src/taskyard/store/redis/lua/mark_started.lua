@@ -1,5 +1,5 @@
 -- mark_started.lua: tell that these attempts, claimed ahead, have started.
--- uses: tasks
+-- uses: full, tasks
 -- args: holds
 
 for _, hold in ipairs(args[1]) do

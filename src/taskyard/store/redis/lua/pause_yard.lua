@@ -1,5 +1,5 @@
 -- pause_yard.lua: start nothing new in any lane, or go on.
--- uses: audit
+-- uses: full, audit
 -- args: paused, actor
 
 call('HSET', K.meta, 'paused', args[1] and '1' or '0')

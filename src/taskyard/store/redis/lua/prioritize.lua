@@ -1,5 +1,5 @@
 -- prioritize.lua: change the place of a waiting task.
--- uses: lookup, keys, audit
+-- uses: full, lookup, keys, audit
 -- args: id, priority, actor, states that wait
 -- Answers {found, state it is in, whether it waits}; one that does not wait is not changed.
 

@@ -1,5 +1,5 @@
 -- promote.lua: queue the pending tasks whose time has come; answers {count, when the next is due}.
--- uses: tasks
+-- uses: full, tasks
 -- args: limit
 
 local nos = call('ZRANGEBYSCORE', K.due, '-inf', whole(now), 'LIMIT', 0, args[1])

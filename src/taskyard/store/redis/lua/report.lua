@@ -1,5 +1,5 @@
 -- report.lua: keep how far an attempt has come; 0 if it is no longer the accepted one.
--- uses: tasks
+-- uses: full, tasks
 -- KEYS progress  HASH  no -> packed progress
 -- args: hold, progress
 

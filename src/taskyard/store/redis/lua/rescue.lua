@@ -1,5 +1,5 @@
 -- rescue.lua: take back the tasks of ended leases and of proven dead ones.
--- uses: ending, nodes, losing, names
+-- uses: full, ending, nodes, losing, names
 -- args: proven dead leases, whether to look for ended ones, losses that make poison, the error
 -- Answers {node, lease, packed runs} of each; a run is [no, id, attempt, charged, max_charged,
 -- losses, started, asked] as it was.

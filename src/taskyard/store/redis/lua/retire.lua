@@ -1,5 +1,5 @@
 -- retire.lua: end a lease; tasks that still run under it go back uncharged and in place.
--- uses: ending, nodes, names
+-- uses: full, ending, nodes, names
 -- args: lease
 
 local lease = args[1]

@@ -1,5 +1,5 @@
 -- set_key_rule.lua: set the limit of a key or a prefix of keys; nil removes the rule.
--- uses: keys, audit
+-- uses: full, keys, audit
 -- args: pattern, actor, limit
 
 local pattern, actor, limit = args[1], args[2], args[3]

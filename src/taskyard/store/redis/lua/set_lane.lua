@@ -1,5 +1,5 @@
 -- set_lane.lua: change a lane, making it if it is new; answers it.
--- uses: figures, audit
+-- uses: full, figures, audit
 -- args: name, actor, capacity, paused, reason; a capacity or paused of '' stays as it is
 
 local name, actor, capacity, paused, reason = args[1], args[2], args[3], args[4], args[5]

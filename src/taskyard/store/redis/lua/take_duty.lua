@@ -1,5 +1,5 @@
 -- take_duty.lua: become or stay the one who does this duty for so long; 0 if another one does it.
--- uses: base
+-- uses: full
 -- KEYS duties  HASH  name -> packed [lease of the holder, until]
 -- args: name, lease, microseconds
 

@@ -1,5 +1,5 @@
 -- claiming: gives a node the tasks it may run now.
--- uses: streams, admission, expiring, nodes
+-- uses: full, streams, admission, expiring, nodes
 
 -- A claim looks at so many sets of candidates at most; what it parks on the way stays parked, so
 -- the next claim goes on where this one stopped. Where much is parked the sets grow.
@@ -186,6 +186,7 @@ local function refusal(id, lease, row)
   if is_superseded(id, lease) then return 'a newer incarnation of this node has registered' end
   if row[NODE_STATE] ~= 'ready' then return 'this node is ' .. row[NODE_STATE] end
   if call('HGET', K.meta, 'paused') == '1' then return 'the yard is paused' end
+  if memory_is_full then return 'the memory of the server is full' end
 end
 
 local function search_for(request, node, free)
