@@ -44,6 +44,10 @@ class Proxy:
         self._loop.call_soon_threadsafe(self._asking.clear)
         self._loop.call_soon_threadsafe(self._answering.clear)
 
+    def lead_to(self, port: int) -> None:
+        """From now on connections are made to another server; those that are there stay."""
+        self._target = port
+
     def cut(self) -> None:
         """Reset all connections; new ones may come at once."""
         self._ask(self._cut)

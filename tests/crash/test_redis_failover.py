@@ -1,4 +1,4 @@
-"""Fault 8: the master that holds a yard is killed, and its replica takes over."""
+"""Fault 8: the server that holds a yard is killed or set back, and its replica takes over."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from tests.conformance.verbs import enqueued, finish, node, seen, succeeded
 from tests.crash.conftest import Stage
 from tests.crash.crew import wait_for
 from tests.crash.enqueuer import insist
+from tests.crash.proxy import Proxy
 from tests.servers.redis import RedisServer
-from tests.servers.redis_cluster import RedisCluster, say
+from tests.servers.redis_cluster import RedisCluster, is_in_sync, say
 
 NAMESPACE = "yard"
 
@@ -32,8 +33,8 @@ class Failover:
 
     def catch_up(self) -> None:
         """The replica has everything that was acknowledged until now."""
-        wanted = self._offset(self.master)
-        wait_for(lambda: self._offset(self._replica) >= wanted, "a replica that catches up")
+        wanted = offset(self.master)
+        wait_for(lambda: offset(self._replica) >= wanted, "a replica that catches up")
 
     def cut_off(self) -> None:
         """The replica gets nothing any more."""
@@ -47,9 +48,11 @@ class Failover:
     def remove(self) -> None:
         self._cluster.remove()
 
-    def _offset(self, server: RedisServer) -> int:
-        info = say(server, "INFO", "replication")
-        return int(info.get("slave_repl_offset", info["master_repl_offset"]))
+
+def offset(server: RedisServer) -> int:
+    """How far it has come in the stream of writes."""
+    info = say(server, "INFO", "replication")
+    return int(info.get("slave_repl_offset", info["master_repl_offset"]))
 
 
 @pytest.fixture
@@ -114,3 +117,38 @@ async def test_what_the_replica_had_not_got_is_lost_and_nothing_of_it_is_believe
         assert (await seen(store, kept)).state is State.RUNNING
         assert await finish(store, succeeded(current)) == [Finished(current.no, State.COMPLETED)]
         assert not before.beat().lost
+
+
+@pytest.mark.spec("reliability-8", "engine-18", "engine-30")
+async def test_a_primary_that_became_a_replica_is_left_for_the_new_one(stage: Stage) -> None:
+    """Behind one address, as managed servers have it: the old primary lives and keeps its lines."""
+    old, new = RedisServer(), RedisServer()
+    old.start()
+    new.start()
+    proxy = Proxy(old.port)
+    say(new, "REPLICAOF", "127.0.0.1", old.port)
+    try:
+        async with stage(proxy.url(old.url)) as scene:
+            scene.lease = 30.0  # longer than this takes
+            member = scene.worker("a")
+            held = await scene.enqueue_one(scene.kinds.gated.new(str(scene.gate), []))
+            scene.started(held)
+            wait_for(lambda: is_in_sync(new), "a replica")
+            wait_for(lambda: offset(new) >= offset(old), "a replica that catches up")
+
+            say(new, "REPLICAOF", "NO", "ONE")
+            say(old, "REPLICAOF", "127.0.0.1", new.port)
+            proxy.lead_to(new.port)
+            scene.open_gate()
+
+            later = scene.kinds.quick.new([], "default")
+            await insist(lambda: scene.yard.enqueue(later))
+            tasks = await scene.all_ended(held, later.id)
+            found = {(task.state, task.attempt, task.losses) for task in tasks}
+            assert found == {(State.COMPLETED, 1, 0)}
+            assert member.alive
+            assert await scene.broken() == []
+    finally:
+        proxy.stop()
+        old.remove()
+        new.remove()

@@ -39,7 +39,7 @@ class RedisCluster:
             say(node, "CLUSTER", "ADDSLOTS", *share)
             say(node, "CLUSTER", "SET-CONFIG-EPOCH", at + 1)
             self._introduce(node)
-        self._await(lambda: all(self._is_ready(node) for node in self.nodes), "nodes that meet")
+        self.await_ready()
 
     def master_of(self, namespace: str) -> RedisServer:
         """The node that holds this yard at first."""
@@ -51,10 +51,14 @@ class RedisCluster:
         self.nodes.append(replica)
         replica.start()
         self._introduce(replica)
-        self._await(lambda: all(self._is_ready(node) for node in self.nodes), "a new node")
+        self.await_ready()
         say(replica, "CLUSTER", "REPLICATE", say(master, "CLUSTER", "MYID"))
         self._await(lambda: is_in_sync(replica), "a replica in sync")
         return replica
+
+    def await_ready(self) -> None:
+        """All nodes know each other and hold all slots."""
+        self._await(lambda: all(self._is_ready(node) for node in self.nodes), "nodes that meet")
 
     def await_takeover(self, replica: RedisServer) -> None:
         self._await(lambda: role(replica) == "master", "a replica that takes over")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 
 import pytest
 from redis import Redis
 
+from taskyard.domain.errors import StoreUnavailable
 from taskyard.domain.outcome import Finished
 from taskyard.domain.state import State
 from taskyard.store.port import Hint, Store
@@ -73,3 +75,29 @@ async def test_hints_are_heard_on_every_node_of_a_cluster(cluster: RedisCluster)
                 heard.clear()
                 await enqueued(other)
                 await heard.wait()
+
+
+@pytest.mark.spec("engine-18", "engine-30")
+async def test_a_cluster_that_is_gone_and_comes_back_is_found_again() -> None:
+    cluster = RedisCluster()
+    cluster.start()
+    try:
+        async with AsyncExitStack() as stack:
+            store = await entered(stack, cluster.url)
+            worker = await node(store)
+            task = await running(store, worker)
+            for server in cluster.nodes:
+                server.stop(signal.SIGKILL)
+            for _ in cluster.nodes:  # whichever of them it asks
+                with pytest.raises(StoreUnavailable, match=str(cluster.nodes[0].port)):
+                    await enqueued(store)
+                with pytest.raises(StoreUnavailable, match=str(cluster.nodes[0].port)):
+                    worker.beat()
+            for server in cluster.nodes:
+                server.start()
+            cluster.await_ready()
+
+            assert worker.beat().holds == (task.hold,)
+            assert await finish(store, succeeded(task)) == [Finished(task.no, State.COMPLETED)]
+    finally:
+        cluster.remove()

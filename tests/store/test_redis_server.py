@@ -24,6 +24,7 @@ from taskyard.domain.outcome import Finished, Stale
 from taskyard.domain.state import State
 from taskyard.domain.task import Progress, TaskQuery
 from taskyard.store.port import ClaimRequest, Hint, Store
+from taskyard.store.redis.address import DEFAULT_TIMEOUT
 from taskyard.store.redis.scripts import all_keys, key_prefix
 from taskyard.store.redis.server import Server, refuse_unfit
 from taskyard.store.url import open_store
@@ -329,6 +330,19 @@ async def test_a_server_that_hangs_does_not_hold_a_beat_up(start: Start) -> None
             os.kill(server.pid, signal.SIGCONT)
 
         assert not worker.beat().lost
+
+
+@pytest.mark.spec("engine-30")
+async def test_the_url_says_how_long_an_answer_is_waited_for(start: Start) -> None:
+    server = start()
+    async with opened(f"{server.url}?timeout=0.2") as store:
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            async with asyncio.timeout(DEFAULT_TIMEOUT / 2):
+                with pytest.raises(StoreUnavailable, match="in time"):
+                    await enqueued(store)
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
 
 
 @pytest.mark.spec("engine-27")

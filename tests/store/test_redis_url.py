@@ -31,6 +31,7 @@ from taskyard.store.url import open_store
                 force=True,
             ),
         ),
+        ("redis://there?timeout=2.5", Address(hosts=(("there", 6379),), timeout=2.5)),
         ("redis+cluster://a:1,b:2", Address(hosts=(("a", 1), ("b", 2)), cluster=True)),
     ],
 )
@@ -47,6 +48,8 @@ def test_a_url_names_server_database_and_namespace(url: str, address: Address) -
         "redis://there/notes",
         "redis://there?namespace=my-yard",
         "redis://there?nonsense=1",
+        "redis://there?timeout=soon",
+        "redis://there?timeout=0",
     ],
 )
 def test_a_wrong_url_is_refused(url: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
@@ -10,6 +11,7 @@ from taskyard.domain.errors import ConfigurationError
 
 DEFAULT_NAMESPACE = "taskyard"
 DEFAULT_PORT = 6379
+DEFAULT_TIMEOUT = 15.0
 LAST_PORT = 65_535
 SCHEMES = ("redis", "rediss", "redis+cluster", "rediss+cluster")
 
@@ -34,6 +36,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     cluster: bool = False
     namespace: str = DEFAULT_NAMESPACE
     force: bool = False
+    timeout: float = DEFAULT_TIMEOUT  # seconds that one call may take; beats have their own
 
     def __str__(self) -> str:
         """For messages: without user and password."""
@@ -56,16 +59,17 @@ def parse(url: str) -> Address:
         cluster=parts.scheme.endswith("+cluster"),
         namespace=_namespace(options.get("namespace", DEFAULT_NAMESPACE)),
         force=options.get("force") == "1",
+        timeout=_seconds(options.get("timeout")),
     )
 
 
 def _options(query: str) -> dict[str, str]:
     options = {name: values[-1] for name, values in parse_qs(query, keep_blank_values=True).items()}
-    unknown = set(options) - {"namespace", "force"}
+    unknown = set(options) - {"namespace", "force", "timeout"}
     if unknown:
         raise ConfigurationError(
-            f"unknown option {', '.join(sorted(unknown))} in a redis URL; there are namespace "
-            "and force=1"
+            f"unknown option {', '.join(sorted(unknown))} in a redis URL; there are namespace, "
+            "timeout and force=1"
         )
     return options
 
@@ -74,6 +78,18 @@ def _namespace(name: str) -> str:
     if not (name.isidentifier() and name.isascii()):
         raise ConfigurationError(f"namespace must be letters, digits and _, not {name!r}")
     return name
+
+
+def _seconds(text: str | None) -> float:
+    if text is None:
+        return DEFAULT_TIMEOUT
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ConfigurationError(f"timeout must be seconds, more than 0, not {text!r}")
+    return seconds
 
 
 def _host(place: str) -> tuple[str, int]:

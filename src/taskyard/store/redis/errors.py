@@ -19,7 +19,12 @@ from taskyard.domain.errors import (
 _NOT_NOW = ("LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "UNBLOCKED")
 
 
-FAILURES = (redis_errors.RedisError, OSError, TimeoutError)
+FAILURES = (
+    redis_errors.RedisError,
+    redis_errors.RedisClusterException,  # has no ancestor in common with the others
+    OSError,
+    TimeoutError,
+)
 """Whatever the driver raises on purpose."""
 
 
@@ -52,6 +57,12 @@ def translate(error: Exception, server: object) -> StoreError:
             return StoreUnavailable(f"{server} did not answer in time; is it overloaded?")
         case redis_errors.BusyLoadingError():
             return StoreUnavailable(f"{server} is still loading its data; try again in a moment")
+        case redis_errors.ClusterError() | redis_errors.TryAgainError():
+            return StoreUnavailable(f"{server} is not ready: {text}")
+        case redis_errors.SlotNotCoveredError():
+            return StoreUnavailable(f"{server} is not ready: no node holds this yard at the moment")
+        case redis_errors.RedisClusterException():
+            return StoreUnavailable(f"{server} cannot be reached: no node of the cluster answers")
         case redis_errors.ReadOnlyError():
             return _replica(server)
         case redis_errors.OutOfMemoryError():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 from typing import Any
 
@@ -13,7 +14,7 @@ from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from taskyard.domain.errors import StoreError
+from taskyard.domain.errors import StoreError, StoreReadOnly
 from taskyard.store.redis.address import Address
 from taskyard.store.redis.clock import RedisClock
 from taskyard.store.redis.errors import FAILURES, translate, translate_first
@@ -21,7 +22,6 @@ from taskyard.store.redis.scripts import key_prefix, load
 
 MAX_CONNECTIONS = 32
 CONNECT_SECONDS = 5.0
-ANSWER_SECONDS = 15.0
 
 _pack = msgspec.msgpack.Encoder().encode
 
@@ -65,7 +65,7 @@ class Link:
         try:
             return await self._run(verb, args)
         except FAILURES as error:
-            raise self._translated(error) from error
+            raise await self._failed(error) from error
 
     async def read(self, verb: str, *args: object) -> Any:
         """Run the script of a verb that only reads; a broken connection is tried twice."""
@@ -74,14 +74,14 @@ class Link:
         except redis_errors.ConnectionError:
             return await self.write(verb, *args)
         except FAILURES as error:
-            raise self._translated(error) from error
+            raise await self._failed(error) from error
 
     async def command(self, *words: str | int) -> Any:
         """Run one command that is no script."""
         try:
             return await self._say(*words, **await self._where())
         except FAILURES as error:
-            raise self._translated(error) from error
+            raise await self._failed(error) from error
 
     async def _where(self) -> dict[str, Any]:
         """In a cluster: the node that holds this yard."""
@@ -99,14 +99,20 @@ class Link:
 
     async def _say(self, *words: Any, **options: Any) -> Any:
         # Not the driver's own time limit: before Python 3.12 it swallows cancellations.
-        async with asyncio.timeout(ANSWER_SECONDS):
+        async with asyncio.timeout(self._address.timeout):
             answer = await self._on_this_loop().execute_command(*words, **options)
         self._answered = True
         return answer
 
-    def _translated(self, error: Exception) -> StoreError:
+    async def _failed(self, error: Exception) -> StoreError:
         known = translate if self._answered else translate_first
-        return known(error, self._address)
+        failed = known(error, self._address)
+        if isinstance(failed, StoreReadOnly) and not self._address.cluster:
+            # A server that was made a replica keeps its connections; by a new one the address may
+            # lead to the primary.
+            with contextlib.suppress(*FAILURES):
+                await self._on_this_loop().connection_pool.disconnect(inuse_connections=False)
+        return failed
 
     def _on_this_loop(self) -> Any:
         """Connections belong to the loop they were made on."""
@@ -133,7 +139,7 @@ def connect_to(address: Address, host: str, port: int, **options: Any) -> Any:
     """A client of this one server."""
     pool = BlockingConnectionPool(
         max_connections=MAX_CONNECTIONS,
-        timeout=ANSWER_SECONDS,
+        timeout=address.timeout,
         connection_class=SSLConnection if address.tls else Connection,
         host=host,
         port=port,
@@ -154,7 +160,7 @@ def client_options(address: Address) -> dict[str, Any]:
         "username": address.user,
         "password": address.password.value if address.password else None,
         "socket_timeout": None,
-        "socket_connect_timeout": CONNECT_SECONDS,
+        "socket_connect_timeout": min(CONNECT_SECONDS, address.timeout),
         "socket_keepalive": True,
         "protocol": 2,
     }
