@@ -222,6 +222,17 @@ async def test_nothing_keeps_the_first(store: Store) -> None:
 
 
 @pytest.mark.spec("engine-14", "lifecycle-6")
+async def test_full_keys_are_named_in_the_order_of_the_task(store: Store) -> None:
+    worker = await node(store)
+    await running(store, worker, keys=("a", "b"))
+    task_id = await enqueued(store, keys=("b", "a"))
+
+    waits = (await store.explain(task_id)).waits
+
+    assert [wait.figures["key"] for wait in waits] == ["b", "a"]
+
+
+@pytest.mark.spec("engine-14", "lifecycle-6")
 async def test_every_condition_that_keeps_it_is_named(store: Store) -> None:
     worker = await node(store, slots=2)
     await capacity(store, "slow", 1)

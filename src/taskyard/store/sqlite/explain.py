@@ -34,10 +34,11 @@ def explain(tx: Tx, task_id: str) -> Explanation:
 
 def _full_keys(tx: Tx, task: Task) -> list[FullKey]:
     limits = keys.rules(tx)
+    room = keys.room(tx, task.keys)
     return [
         FullKey(key, limits.limit(key), tx.rows(list[str], tx.sql("read")["holders"], key))
-        for key, free in keys.room(tx, task.keys).items()
-        if free <= 0
+        for key in task.keys
+        if room[key] <= 0
     ]
 
 
