@@ -22,24 +22,25 @@ from hypothesis.stateful import (
 
 from taskyard.domain.clock import SECOND
 from taskyard.domain.lane import LaneChange
+from taskyard.domain.node import NewNode
 from taskyard.domain.outcome import Failed, Outcome, Released, Snoozed, Stopped, Succeeded
 from taskyard.domain.state import REVIVABLE, Reason, State
 from taskyard.domain.task import Claimed, Task, TaskQuery
-from tests.conformance.model import Model, ModelNode, ModelTask
+from tests.conformance.model import Model, ModelTask
 from tests.conformance.places import Maker
-from tests.conformance.verbs import BROKEN, Worker, new, node, verdict
+from tests.conformance.verbs import BROKEN, Worker, new, verdict
 
 T = TypeVar("T")
 
 LANES = ("one", "two")
 KEYS = ("ka", "kb", "kc")
 PATTERNS = (*KEYS, "k*")
+LONG = 1e6  # leases end only when a test says so
 NODES = {
-    "small": ModelNode(slots=2, kinds=frozenset({"work"})),
-    "large": ModelNode(slots=40, kinds=frozenset({"work", "mail"})),
+    "small": NewNode(id="small", slots=2, kinds=("work",), lease_seconds=LONG),
+    "large": NewNode(id="large", slots=40, kinds=("mail", "work"), lease_seconds=LONG),
 }
 MEMORY = Path("/dev/shm")  # nothing here is about disks
-LONG = 1e6  # leases end only when a test says so
 
 ENDINGS: dict[str, Outcome] = {
     "succeeded": Succeeded("1"),
@@ -76,7 +77,7 @@ class Yard(RuleBasedStateMachine):
         self._runner = asyncio.Runner()
         self._place = maker(Path(self._folder.name))
         self._store = self._place.view()
-        self._model = Model(nodes=dict(NODES))
+        self._model = Model()
         self._workers: dict[str, Worker] = {}
         self._claimed: dict[str, Claimed] = {}
 
@@ -91,14 +92,9 @@ class Yard(RuleBasedStateMachine):
         return bool(self._model.in_state(*states))
 
     async def _register(self, name: str) -> None:
-        about = NODES[name]
-        self._workers[name] = await node(
-            self._store,
-            name,
-            slots=about.slots,
-            kinds=tuple(sorted(about.kinds)),
-            lease_seconds=LONG,
-        )
+        self._model.now = await self._store.now()
+        self._workers[name] = Worker(self._store, await self._store.register(NODES[name]))
+        self._model.register(name, NODES[name])
 
     @initialize()
     def start(self) -> None:
@@ -129,10 +125,7 @@ class Yard(RuleBasedStateMachine):
         deadline = None if patience is None else self._model.now + patience * SECOND
         task = new(kind, lane=lane, keys=keys, priority=priority, delay=delay, deadline=deadline)
         self._run(self._store.enqueue([task]))
-        kept = self._run(self._store.get(task.id))
-        assert kept is not None
-        self._model.now = max(self._model.now, kept.created_at)
-        self._model.enqueue(task, no=kept.no, run_at=kept.run_at)
+        self._model.enqueue([task])
 
     @rule(
         keys=key_sets.filter(bool),
@@ -227,7 +220,7 @@ class Yard(RuleBasedStateMachine):
     @rule(name=names)
     def kill_and_rescue(self, name: str) -> None:
         self._run(self._store.rescue([self._workers[name].lease]))
-        self._model.rescue(name)
+        self._model.rescue([name])
         self._run(self._register(name))
 
     @rule(seconds=st.sampled_from((2, 6)))
@@ -311,7 +304,7 @@ class Yard(RuleBasedStateMachine):
         assert list(self._model.could_run()) == []
         for task in self._model.in_state(State.QUEUED)[:5]:
             explanation = self._run(self._store.explain(task.id))
-            assert {wait.condition for wait in explanation.waits} == self._model.waits_for(task)
+            assert explanation == self._model.explain(task.id)
 
     @invariant()
     def store_and_model_agree(self) -> None:
