@@ -16,6 +16,7 @@ _SLOTS = 16384
 _PATIENCE = 60.0
 _OPTIONS = (
     *("--cluster-enabled", "yes"),
+    *("--appendfsync", "always"),  # with everysec, what is killed may have kept a write back
     *("--cluster-node-timeout", "1000"),  # milliseconds until a silent node is taken for dead
     *("--cluster-replica-validity-factor", "0"),  # a replica takes over however late it is
     *("--repl-diskless-sync-delay", "0"),

@@ -179,6 +179,10 @@ async def test_on_a_full_server_leases_hold_and_what_runs_can_end(start: Start) 
             with pytest.raises(StoreFull, match="memory"):
                 await node(store, "node-c")
             assert "memory" in await worker.refusal()
+            async with opened(server.url) as another:
+                wrong = [check for check in await another.diagnose() if not check.ok]
+            assert [check.name for check in wrong] == ["memory"]
+            assert "it is full" in wrong[0].text
 
             assert worker.beat().holds == (task.hold,)
             assert (await store.nodes())[0].seen_at > before[0].seen_at
@@ -197,10 +201,19 @@ async def test_on_a_full_server_leases_hold_and_what_runs_can_end(start: Start) 
 
 
 @pytest.mark.spec("engine-30")
-async def test_a_replica_is_not_written_to(start: Start) -> None:
+@pytest.mark.parametrize("made", [False, True])
+async def test_a_replica_is_not_written_to(start: Start, made: bool) -> None:
+    """Nor opened, also if there is a yard already: what it shows may be old."""
     primary = start()
+    if made:
+        async with opened(primary.url) as store:
+            await enqueued(store)
     replica = start("--replicaof", "127.0.0.1", str(primary.port))
     store = open_store(replica.url)
+    until = asyncio.get_running_loop().time() + 30
+    while await store.exists() is not made:
+        assert asyncio.get_running_loop().time() < until, "the replica does not follow"
+
     with pytest.raises(StoreReadOnly, match="primary"):
         await store.open()
     await store.close()
@@ -245,7 +258,31 @@ async def test_a_user_with_few_rights_can_work(start: Start) -> None:
         await enqueued(store)
         durability = {check.name: check for check in await store.diagnose()}["durability"]
 
-        assert "unknown" in durability.text
+        assert "unknown: the server answers neither INFO nor CONFIG GET" in durability.text
+
+
+@pytest.mark.spec("engine-30")
+@pytest.mark.parametrize(
+    ("renamed", "aof", "ok", "words"),
+    [
+        (("CONFIG",), "yes", True, "appendfsync unknown (the server refuses CONFIG GET)"),
+        (("CONFIG",), "no", False, "whether snapshots are taken is unknown"),
+        (("INFO",), "yes", True, "appendfsync everysec"),
+        (("CONFIG", "INFO"), "yes", True, "persistence unknown"),
+    ],
+)
+async def test_a_server_that_refuses_to_tell_its_settings_is_used_and_that_is_said(
+    start: Start, renamed: tuple[str, ...], aof: str, ok: bool, words: str
+) -> None:
+    """As managed servers do."""
+    gone = [word for command in renamed for word in ("--rename-command", command, "")]
+    server = start("--appendonly", aof, *gone)
+    async with opened(server.url) as store:
+        await enqueued(store)
+        checks = {check.name: check for check in await store.diagnose()}
+
+    assert checks["durability"].ok is ok
+    assert words in checks["durability"].text
 
 
 @pytest.mark.spec("engine-30")

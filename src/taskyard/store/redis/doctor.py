@@ -33,7 +33,9 @@ def _eviction(server: Server) -> Check:
     policy = server.policy or "unknown"
     ok = server.keeps_everything is not False
     text = "a full memory refuses writes" if ok else "a full memory throws tasks away"
-    return Check("memory", ok, f"maxmemory-policy is {policy}: {text}")
+    if server.is_full:
+        text += "; it is full: new tasks are refused and none begins"
+    return Check("memory", ok and not server.is_full, f"maxmemory-policy is {policy}: {text}")
 
 
 def _clock(now: Instant) -> Check:

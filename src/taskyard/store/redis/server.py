@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from redis import exceptions as redis_errors
 
 from taskyard.domain.errors import ConfigurationError, StoreError
 from taskyard.store.redis.link import Link
@@ -22,6 +23,7 @@ class Server(msgspec.Struct, frozen=True):
     fsync: str | None = None
     snapshots: bool | None = None
     replicas: int = 0
+    memory: tuple[int, int] | None = None  # bytes used, and the most allowed
     place: str = "the server"  # for messages
 
     @property
@@ -30,20 +32,27 @@ class Server(msgspec.Struct, frozen=True):
         return None if self.policy is None else self.policy == "noeviction"
 
     @property
+    def is_full(self) -> bool:
+        return self.memory is not None and 0 < self.memory[1] <= self.memory[0]
+
+    @property
     def durability(self) -> tuple[bool, str]:
         """Whether something survives a crash of the server, and what, in one sentence."""
         if self.aof is None:
-            return True, "persistence unknown (CONFIG and INFO are not allowed to this user)"
+            return True, "persistence unknown: the server answers neither INFO nor CONFIG GET"
         if self.aof and self.fsync == "always":
             return True, "appendfsync always: what was saved survives a crash of the server"
         if self.aof and self.fsync == "no":
             text = "may lose what the system had not written yet, often the last 30 seconds"
             return True, f"appendfsync no: a crash of the machine {text}"
         if self.aof:
-            how = f"appendfsync {self.fsync}" if self.fsync else "append-only file on"
-            return True, f"{how}: a crash of the server may lose the last second"
+            how = self.fsync or "unknown (the server refuses CONFIG GET), everysec by default"
+            return True, f"appendfsync {how}: a crash of the server may lose the last second"
         if self.snapshots:
             return False, "snapshots only: a crash loses everything since the last one"
+        if self.snapshots is None:
+            text = "whether snapshots are taken is unknown (the server refuses CONFIG GET)"
+            return False, f"no append-only file, and {text}: a crash may lose every task"
         return False, "no persistence: a restart of the server loses every task"
 
 
@@ -53,13 +62,14 @@ async def look(link: Link) -> Server:
     aof = settings.get("appendonly")
     seen_aof = info.get("aof_enabled")
     return Server(
-        version=_text(info.get("redis_version")),
+        version=_text(info.get("valkey_version") or info.get("redis_version")),
         name="Valkey" if "valkey_version" in info else "Redis",
         policy=settings.get("maxmemory-policy") or _text(info.get("maxmemory_policy")),
         aof=aof == "yes" if aof else (None if seen_aof is None else bool(seen_aof)),
         fsync=settings.get("appendfsync"),
         snapshots=bool(settings["save"]) if "save" in settings else None,
         replicas=int(info.get("connected_slaves", 0)),
+        memory=_memory(info),
         place=str(link.address),
     )
 
@@ -81,7 +91,7 @@ async def _info(link: Link) -> dict[str, Any]:
     try:
         found: dict[str, Any] = await link.command("INFO")
     except StoreError as error:
-        _only_if_forbidden(error)
+        _only_if_refused(error)
         return {}
     return found
 
@@ -92,16 +102,23 @@ async def _settings(link: Link) -> dict[str, str]:
         try:
             answer = await link.command("CONFIG GET", name)
         except StoreError as error:
-            _only_if_forbidden(error)
+            _only_if_refused(error)
             return settings
         settings.update({_text(k) or "": _text(v) or "" for k, v in answer.items()})
     return settings
 
 
-def _only_if_forbidden(error: StoreError) -> None:
-    """A managed server may forbid to look; everything else is a real error."""
-    text = str(error)
-    if "does not allow" not in text and "unknown command" not in text:
+def _memory(info: dict[str, Any]) -> tuple[int, int] | None:
+    if "used_memory" not in info or "maxmemory" not in info:
+        return None
+    return int(info["used_memory"]), int(info["maxmemory"])
+
+
+def _only_if_refused(error: StoreError) -> None:
+    """A managed server may refuse to tell, in whatever words; everything else is a real error."""
+    cause = error.__cause__
+    refused = isinstance(cause, redis_errors.ResponseError)
+    if not refused or isinstance(cause, redis_errors.ClusterError):
         raise error
 
 

@@ -1,5 +1,5 @@
 -- open.lua: make the yard if there is none; answers the version of its schema.
--- uses: base
+-- uses: full
 -- KEYS meta  HASH  schema: version of this layout
 -- args: the version this program knows
 
