@@ -98,6 +98,33 @@ async def test_pages_stay_put_while_new_tasks_arrive(store: Store) -> None:
 
 
 @pytest.mark.spec("lifecycle-7")
+@pytest.mark.parametrize("filters", [{}, {"lane": "default"}, {"kind": "work"}, {"key": "k"}])
+async def test_pages_of_a_state_stay_put_while_tasks_leave_and_enter_it(
+    store: Store, filters: dict[str, str]
+) -> None:
+    """Also when the task at the end of the last page has gone."""
+    await limit(store, "k", 100)
+    worker = await node(store)
+    made = [await enqueued(store, keys=("k",)) for _ in range(12)]
+    left: set[str] = set()
+    seen: list[str] = []
+    after: int | None = None
+    while page := await store.find(TaskQuery(state=State.QUEUED, limit=3, after=after, **filters)):
+        seen += ids(page)
+        after = page[-1].no
+        gone = page[-1].id
+        await store.cancel(gone, actor="ann")
+        claimed = await worker.claim_one()  # the oldest: it would have come on a later page
+        await enqueued(store, keys=("k",))  # newer than the first page
+        left |= {gone, claimed.id}
+
+    stayed = [task_id for task_id in reversed(made) if task_id not in left]
+    assert [task_id for task_id in seen if task_id not in left] == stayed
+    assert len(set(seen)) == len(seen)
+    assert set(seen) <= set(made)
+
+
+@pytest.mark.spec("lifecycle-7")
 async def test_pages_of_a_filter_skip_and_repeat_nothing(store: Store) -> None:
     wanted = []
     for number in range(12):

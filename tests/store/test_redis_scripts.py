@@ -9,7 +9,7 @@ from redis import Redis
 
 from taskyard.domain.node import NodeState
 from taskyard.domain.state import Reason, State
-from taskyard.store.redis.scripts import all_keys, key_prefix, load, parts, read, verbs
+from taskyard.store.redis.scripts import all_keys, compose, key_prefix, load, parts, read, verbs
 from tests.servers.redis import shared_url
 
 FILES = [f"{verb}.lua" for verb in verbs()] + [
@@ -39,6 +39,35 @@ def test_every_key_a_script_touches_is_declared(verb: str) -> None:
     touched = {key for file in files for key in USED.findall(code(file))}
 
     assert touched <= set(load(verb).keys)
+
+
+@pytest.mark.spec("engine-30")
+@pytest.mark.parametrize("file", FILES)
+def test_every_file_declares_its_keys_or_uses_a_part_that_does(file: str) -> None:
+    """Whoever reads a file finds the type and the meaning of each key from its head."""
+    known = set(compose(read(file)).keys)
+
+    assert {key for key in USED.findall(code(file)) if key != "state"} <= known
+
+
+# What has as many members as there are tasks: no command may answer all of it.
+OF_TASKS = {
+    *("tasks", "lives", "ids", "results", "progress", "failures", "dedup", "by_key"),
+    *("ready", "parked", "due", "deadlines", "runs", "held", *State),
+}
+WHOLE = {"HGETALL", "HKEYS", "HVALS", "ZRANGE", "ZREVRANGE", "SMEMBERS", "LRANGE"}
+WALKS = {"KEYS", "SCAN", "HSCAN", "ZSCAN", "SSCAN", "SORT", "RANDOMKEY", "DBSIZE"}
+
+
+@pytest.mark.spec("engine-30")
+@pytest.mark.parametrize("file", FILES)
+def test_no_script_walks_over_all_tasks(file: str) -> None:
+    calls = re.findall(r"call\('([A-Z]+)'(?:, ([^,)]+))?(?:, ([^)]*))?", code(file))
+
+    assert not WALKS & {command for command, _, _ in calls}
+    for command, key, rest in calls:
+        if command in WHOLE and rest != "0, 0, 'WITHSCORES'":  # that is the first alone
+            assert key.removeprefix("K.") in set(all_keys()) - OF_TASKS
 
 
 @pytest.mark.spec("engine-30")
