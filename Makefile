@@ -25,8 +25,8 @@ check: $(READY) ## lint, formatting, types and the direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-bench: $(READY) ## run the benchmarks; ARGS chooses which
-	$(BIN)/python -m bench $(ARGS)
+bench: $(READY) ## run the benchmarks; STORE=postgres, ARGS chooses which
+	$(BIN)/python -m bench --store $(STORE) $(ARGS)
 
 spec: $(READY) ## show which statements of docs/spec are shown by a test or a benchmark
 	$(BIN)/python tools/spec_coverage.py $(ARGS)

@@ -95,7 +95,7 @@ def two_sizes(text: str) -> tuple[int, int]:
 def run(name: str, parent: Path | None, heeded: Options, console: Console) -> bool:
     """Measure, show and keep; says whether every bound held."""
     bench = cast("Bench", importlib.import_module(f"bench.{name}"))
-    console.rule(f"[bold]{name}[/]  {', '.join(bench.SPEC)}")
+    console.rule(f"[bold]{name}[/]  {heeded.store}  {', '.join(bench.SPEC)}")
     console.print(bench.BOUND)
     started = datetime.now(UTC)
     with (
@@ -162,7 +162,8 @@ def keep(
         "figures": figures,
     }
     text = msgspec.json.format(msgspec.json.encode(result), indent=2)
-    (RESULTS / f"{name}.json").write_bytes(text + b"\n")
+    file = name if heeded.store == "sqlite" else f"{name}-{heeded.store}"
+    (RESULTS / f"{file}.json").write_bytes(text + b"\n")
 
 
 if __name__ == "__main__":

@@ -28,8 +28,10 @@ class Usage(msgspec.Struct, frozen=True):
         )
 
 
-def usage(pid: int, database: Path) -> Usage:
-    return Usage(cpu_seconds(pid), wake_ups(pid), commits(database), wal_bytes(database))
+def usage(pid: int, database: Path | None) -> Usage:
+    """Without a file of SQLite, what the kernel knows alone."""
+    written = (commits(database), wal_bytes(database)) if database else (0, 0)
+    return Usage(cpu_seconds(pid), wake_ups(pid), *written)
 
 
 def cpu_seconds(pid: int) -> float:

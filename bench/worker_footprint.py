@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.figure import Figure, Stage
+from bench.ground import ground
 from bench.process import peak_mb, resident_mb, usage
 from bench.worker_process import make_yard, passing, worker_process
 from taskyard import Yard
@@ -28,13 +29,13 @@ MOST_COMMITS = 20.0
 
 
 async def measure(stage: Stage) -> list[Figure]:
-    idle = await measure_idle(stage)
-    return [*await measure_memory(stage), *idle]
+    with ground(stage.options.store, stage.folder) as url_of:
+        idle = await measure_idle(stage, url_of("idle"))
+        return [*await measure_memory(stage, url_of("queued")), *idle]
 
 
-async def measure_memory(stage: Stage) -> list[Figure]:
+async def measure_memory(stage: Stage, url: str) -> list[Figure]:
     """A million behind a narrow lane, then the same million as fast as it goes."""
-    url = f"sqlite:///{stage.folder}/queued.db"
     async with make_yard(url) as yard:
         await yard.set_lane("naps", capacity=10)
         await fill(stage, yard, "nap")
@@ -72,16 +73,17 @@ async def watch(stage: Stage, url: str, what: str) -> tuple[float, float]:
         return peak_mb(pid), resident_mb(pid)
 
 
-async def measure_idle(stage: Stage) -> list[Figure]:
-    database = Path(stage.folder / "idle.db")
-    async with worker_process(f"sqlite:///{database}") as pid:
+async def measure_idle(stage: Stage, url: str) -> list[Figure]:
+    path = url.removeprefix("sqlite:///")
+    database = None if path == url else Path(path)
+    async with worker_process(url) as pid:
         await passing(stage, "settling", SETTLE_SECONDS)
         before = usage(pid, database)
         await passing(stage, "idle", IDLE_SECONDS)
         used = usage(pid, database) - before
         memory = resident_mb(pid)
     minutes = IDLE_SECONDS / 60
-    return [
+    figures = [
         Figure(
             name="CPU of an idle worker",
             value=100 * used.cpu_seconds / IDLE_SECONDS,
@@ -89,12 +91,16 @@ async def measure_idle(stage: Stage) -> list[Figure]:
             at_most=MOST_CPU,
             detail=f"{used.cpu_seconds:.2f} s of {IDLE_SECONDS} s; RSS {memory:.0f} MB",
         ),
-        Figure(
-            name="commits of an idle worker",
-            value=used.commits / minutes,
-            unit="/min",
-            at_most=MOST_COMMITS,
-            detail=f"the WAL grew by {used.wal_bytes:,} bytes",
-        ),
         Figure(name="wake-ups of an idle worker", value=used.wake_ups / minutes, unit="/min"),
     ]
+    if database is not None:  # what a fleet asks of a server is in idle_fleet
+        figures.append(
+            Figure(
+                name="commits of an idle worker",
+                value=used.commits / minutes,
+                unit="/min",
+                at_most=MOST_COMMITS,
+                detail=f"the WAL grew by {used.wal_bytes:,} bytes",
+            )
+        )
+    return figures

@@ -1,4 +1,4 @@
-"""Taskyard on SQLite, as it comes."""
+"""Taskyard on the store of a URL, as it comes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import sys
 import time
 from itertools import pairwise
-from pathlib import Path
 
 import uvloop
 
@@ -18,8 +17,8 @@ AT_ONCE = 100
 BULK = 1_000
 
 
-async def main(folder: Path, one_by_one: int, many: int) -> dict[str, float]:
-    yard = Yard(f"sqlite:///{folder}/taskyard.db")
+async def main(url: str, one_by_one: int, many: int) -> dict[str, float]:
+    yard = Yard(url)
     total = one_by_one + 2 * many
     done = 0
     all_ran = asyncio.Event()
@@ -62,4 +61,4 @@ async def main(folder: Path, one_by_one: int, many: int) -> dict[str, float]:
 
 if __name__ == "__main__":
     run = uvloop.run if sys.argv[4:] == ["uvloop"] else asyncio.run
-    print(json.dumps(run(main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))))
+    print(json.dumps(run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))))
