@@ -67,7 +67,8 @@ class RedisServer:
             process.wait(_PATIENCE)
 
     def remove(self) -> None:
-        self.stop()
+        # A replica that writes its first append-only file does not heed SIGTERM.
+        self.stop(signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _wait(self) -> None:
