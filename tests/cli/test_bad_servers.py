@@ -260,6 +260,28 @@ def test_a_yard_of_a_newer_release(
     assert refused(taskyard, there, "newer Taskyard (schema 99", "upgrade").code == UNAVAILABLE
 
 
+@pytest.mark.spec("engine-29")
+def test_a_yard_that_somebody_else_has_to_migrate(
+    taskyard: Program, postgres: PostgresServer
+) -> None:
+    taskyard("migrate", "--url", f"{postgres.url}?namespace=old")
+    sql(
+        postgres,
+        "UPDATE taskyard_old.meta SET value = 'others' WHERE name = 'functions'",
+        "UPDATE taskyard_old.meta SET value = '0.0.1' WHERE name = 'release'",
+    )
+    taskyard.url = f"{postgres.url}?namespace=old&migrate=0"
+
+    for command in (["stats"], ["enqueue", "app:yard", "greet", "name=x"], ["worker", "app:yard"]):
+        done = taskyard.try_to(*command)
+        assert done.code == UNAVAILABLE
+        assert "has the functions of an older release" in done.err.splitlines()[-1]
+        assert "run: taskyard migrate" in done.err.splitlines()[-1]
+    assert taskyard.try_to("migrate", "--check").code == 1
+    assert taskyard("migrate").startswith("replaced the functions at ")
+    assert taskyard.enqueue("greet", "name=x")
+
+
 def unwritable(taskyard: Program, replica: PostgresServer | RedisServer, *command: str) -> None:
     """A worker has said before that it starts."""
     done = taskyard.try_to(*command)

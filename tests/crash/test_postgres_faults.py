@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import resource
 import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -13,8 +14,12 @@ import asyncpg
 import psutil
 import pytest
 
-from taskyard import State
+from taskyard import State, TaskQuery
+from taskyard.domain.errors import StoreFull
+from taskyard.domain.outcome import Finished
 from taskyard.store.postgres.queries import schema_name
+from taskyard.store.url import open_store
+from tests.conformance.verbs import enqueued, finish, node, running, succeeded
 from tests.crash.conftest import Stage
 from tests.crash.crew import PATIENCE, wait_for
 from tests.crash.record import What
@@ -23,6 +28,7 @@ from tests.servers.postgres import PostgresServer
 
 BLOCKED = """SELECT count(*) FROM pg_stat_activity
               WHERE wait_event_type = 'Lock' AND query ILIKE '%.forget_node(%'"""
+LOG_SEGMENT = 16 * 1024 * 1024  # bytes: every segment of the log has this size from the beginning
 OTHERS = """SELECT pid FROM pg_stat_activity
              WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"""
 
@@ -180,6 +186,46 @@ async def test_a_server_frozen_for_longer_than_a_lease_lets_nobody_be_rescued(
         assert not actions & {"rescued", "rescue", "lost"}
         assert all(member.alive for member in members)
         assert await scene.broken() == []
+
+
+@contextmanager
+def without_room(server: PostgresServer) -> Iterator[None]:
+    server.limit_files(LOG_SEGMENT)
+    try:
+        yield
+    finally:
+        server.limit_files(resource.RLIM_INFINITY)
+
+
+@pytest.mark.spec("reliability-13", "engine-18", "engine-29")
+async def test_a_full_disk_is_a_clear_error_and_loses_nothing(
+    postgres: PostgresServer, postgres_url: str
+) -> None:
+    store = open_store(postgres_url)
+    await store.open()
+    worker = await node(store)
+    task = await running(store, worker)
+    dice = random.Random(13)
+    saved: list[str] = []
+
+    async def fill() -> None:
+        while True:
+            payload = f'"{dice.randbytes(450_000).hex()}"'
+            saved.append(await enqueued(store, payload=payload))
+
+    with without_room(postgres):
+        with pytest.raises(StoreFull, match="no room left on the disk"):
+            await fill()
+        with pytest.raises(StoreFull, match="nothing was saved"):
+            await fill()
+        assert worker.beat().holds
+        assert (await store.counts())[State.QUEUED] == len(saved)
+        assert await finish(store, succeeded(task)) == [Finished(task.no, State.COMPLETED)]
+    saved.append(await enqueued(store))
+
+    found = [task.id for task in await store.find(TaskQuery(state=State.QUEUED, limit=1000))]
+    assert sorted(found) == sorted(saved)
+    await store.close()
 
 
 async def _steady(scene: Scene) -> None:

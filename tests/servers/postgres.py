@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import pwd
+import resource
 import shutil
 import signal
 import socket
@@ -96,6 +98,21 @@ class PostgresServer:
             process.send_signal(how)
             process.wait(_PATIENCE)
             _wait_for_orphans(family)
+
+    def limit_files(self, most: int) -> None:
+        """No file may grow beyond so many bytes, as with a quota that is used up."""
+        postmaster = psutil.Process(self.pid)
+        family = [postmaster.pid, *(child.pid for child in postmaster.children())]
+        become = _as_unprivileged()
+
+        def limit() -> None:
+            become()  # its owner may do that; root in a container may not
+            for pid in family:
+                with contextlib.suppress(ProcessLookupError):
+                    bounds = (most, resource.RLIM_INFINITY)
+                    resource.prlimit(pid, resource.RLIMIT_FSIZE, bounds)
+
+        subprocess.run(["true"], check=True, cwd="/", preexec_fn=limit)
 
     def remove(self) -> None:
         self.stop()

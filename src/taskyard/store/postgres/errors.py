@@ -172,7 +172,7 @@ def translate(error: BaseException, place: str) -> TaskyardError:
     # The driver refused an argument. Those of the server have classes of their own, and are ours.
     if type(error) is asyncpg.DataError or isinstance(error, ValueError):
         return InvalidOption(f"PostgreSQL cannot keep this value: {error}")
-    if isinstance(error, pg.InternalServerError) and str(error).endswith(_NO_ROOM):
+    if isinstance(error, pg.InternalServerError) and any(why in str(error) for why in _NO_ROOM):
         return StoreFull(_FULL.format(place=place))  # a quota has no code of its own
     if is_lost(error):
         why = str(error) or type(error).__name__

@@ -1,0 +1,196 @@
+"""Opening a yard on PostgreSQL: who migrates, whose functions stay, how long a call may take."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+
+import asyncpg
+import pytest
+
+from taskyard.domain.errors import SchemaMismatch, StoreUnavailable
+from taskyard.domain.state import State
+from taskyard.store.port import Store
+from taskyard.store.url import allowing_migration, open_store
+from tests.conformance.verbs import enqueued, finish, node, running, succeeded
+from tests.crash.proxy import Proxy
+from tests.servers.postgres import shared_url
+from tests.servers.urls import fresh_url
+
+PATIENCE = 30.0
+GRANTS = """GRANT USAGE ON SCHEMA {schema} TO {user};
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {user};
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {user}"""
+
+
+@pytest.fixture
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return fresh_url("postgres", tmp_path_factory.getbasetemp())
+
+
+def schema_at(url: str) -> str:
+    return f"taskyard_{url.rpartition('namespace=')[2]}"
+
+
+@asynccontextmanager
+async def admin() -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
+    connection = await asyncpg.connect(shared_url())
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
+async def opened(url: str) -> AsyncIterator[Store]:
+    store = open_store(url)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def make(url: str, **meta: str) -> None:
+    """A yard, with something else in its book-keeping."""
+    async with opened(url):
+        pass
+    async with admin() as connection:
+        for name, value in meta.items():
+            await connection.execute(
+                f"UPDATE {schema_at(url)}.meta SET value = $2 WHERE name = $1", name, value
+            )
+
+
+async def kept(url: str, name: str) -> object:
+    async with admin() as connection:
+        statement = f"SELECT value FROM {schema_at(url)}.meta WHERE name = $1"
+        return await connection.fetchval(statement, name)
+
+
+@pytest.mark.spec("engine-29")
+@pytest.mark.parametrize(
+    ("meta", "found"),
+    [
+        ({"schema": "0"}, "has no yard yet"),
+        ({"functions": "others", "release": "0.0.1"}, "has the functions of an older release"),
+    ],
+)
+async def test_who_may_not_migrate_says_who_can(url: str, meta: dict[str, str], found: str) -> None:
+    await make(url, **meta)
+    store = open_store(f"{url}&migrate=0")
+    with pytest.raises(SchemaMismatch, match=f"{found}.*migrate=0.*taskyard migrate"):
+        await store.open()
+    await store.close()
+
+    assert await kept(url, next(iter(meta))) == next(iter(meta.values()))
+
+
+@pytest.mark.spec("engine-29")
+async def test_who_may_not_migrate_makes_no_yard(url: str) -> None:
+    store = open_store(f"{url}&migrate=0")
+    with pytest.raises(SchemaMismatch, match="has no yard yet"):
+        await store.open()
+    await store.close()
+
+    assert not await store.exists()
+
+
+@pytest.mark.spec("engine-29")
+async def test_a_user_who_may_make_nothing_works_in_a_yard_made_by_another(url: str) -> None:
+    await make(url)
+    schema, user = schema_at(url), f"user_{schema_at(url)}"
+    async with admin() as connection:
+        await connection.execute(f"CREATE ROLE {user} LOGIN")
+        await connection.execute(GRANTS.format(schema=schema, user=user))
+    try:
+        async with opened(f"{url}&migrate=0".replace("postgres@", f"{user}@")) as store:
+            worker = await node(store)
+            await finish(store, succeeded(await running(store, worker)))
+            assert worker.beat().holds == ()
+            await store.set_key_rule("k", 1, actor="ann")
+            await store.retire(worker.lease)
+            assert (await store.counts())[State.COMPLETED] == 1
+    finally:
+        async with admin() as connection:
+            await connection.execute(f"DROP OWNED BY {user}; DROP ROLE {user}")
+
+
+@pytest.mark.spec("engine-29")
+@pytest.mark.parametrize(
+    ("release", "replaced"), [("0.0.1", True), ("99.0", False), ("99.0rc1", False)]
+)
+async def test_only_functions_of_an_older_release_are_replaced(
+    url: str, release: str, replaced: bool
+) -> None:
+    """A newer one stands beside this one while a fleet is brought up to it, worker by worker."""
+    await make(url, functions="others", release=release)
+    async with opened(url) as store:
+        await enqueued(store)
+        assert (await store.schema()).current
+
+    assert (await kept(url, "functions") != "others") == replaced
+    assert (await kept(url, "release") != release) == replaced
+
+
+@pytest.mark.spec("engine-29")
+@pytest.mark.parametrize(
+    ("url", "allowed"),
+    [
+        ("postgresql://h/d?migrate=0", "postgresql://h/d"),
+        ("postgresql://h/d?migrate=0&namespace=a", "postgresql://h/d?namespace=a"),
+        ("postgresql://h/d?namespace=a&migrate=0", "postgresql://h/d?namespace=a"),
+        ("postgresql://h/d?namespace=a", "postgresql://h/d?namespace=a"),
+        ("sqlite:///yard.db", "sqlite:///yard.db"),
+    ],
+)
+def test_whoever_is_told_to_migrate_may(url: str, allowed: str) -> None:
+    assert allowing_migration(url) == allowed
+
+
+@pytest.fixture
+def line() -> Iterator[Proxy]:
+    port = int(shared_url().rpartition(":")[2].partition("/")[0])
+    proxy = Proxy(port)
+    yield proxy
+    proxy.let_pass()
+    proxy.stop()
+
+
+@pytest.mark.spec("engine-29")
+async def test_a_call_into_a_black_hole_ends_after_the_time_in_the_url(
+    url: str, line: Proxy
+) -> None:
+    async with opened(f"{line.url(url)}&timeout=0.5") as store:
+        await enqueued(store)
+        line.hold()
+        async with asyncio.timeout(PATIENCE):
+            with pytest.raises(StoreUnavailable, match=r"in time.*timeout="):
+                await enqueued(store)
+            other = open_store(f"{line.url(url)}&timeout=0.5")
+            with pytest.raises(StoreUnavailable, match="in time"):
+                await other.open()
+        line.let_pass()
+
+        await enqueued(store)
+
+
+@pytest.mark.spec("engine-24", "engine-29")
+async def test_a_store_closes_while_bodies_have_taken_all_threads_of_the_loop(url: str) -> None:
+    loop = asyncio.get_running_loop()
+    over = threading.Event()
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        loop.set_default_executor(pool)
+        body = loop.run_in_executor(None, over.wait)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                async with opened(url) as store:
+                    worker = await node(store)
+                    worker.beat()
+            assert not body.done()
+        finally:
+            over.set()
+            await body
