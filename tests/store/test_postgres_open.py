@@ -23,7 +23,7 @@ from tests.servers.urls import fresh_url
 PATIENCE = 30.0
 GRANTS = """GRANT USAGE ON SCHEMA {schema} TO {user};
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {user};
-GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {user}"""
+GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA {schema} TO {user}"""
 
 
 @pytest.fixture
