@@ -20,12 +20,10 @@ def test_it_makes_the_yard_once(taskyard: Program, kind: str) -> None:
     assert "there is no yard" in missing.complaint
     assert made.startswith("made the yard at ")
     assert again.startswith("nothing to do: ")
-    assert taskyard.json("migrate", "--check", "--url", url) == {
-        "version": 1,
-        "newest": 1,
-        "current": True,
-        "migrated": False,
-    }
+    checked = taskyard.json("migrate", "--check", "--url", url)
+    assert checked["version"] == checked["newest"] > 0
+    assert checked["current"] is True
+    assert checked["migrated"] is False
 
 
 def test_a_check_makes_nothing(taskyard: Program) -> None:

@@ -285,7 +285,6 @@ class Side:
             "max_charged": task.new.max_charged,
             "timeout": task.new.timeout,
             "payload": task.new.payload,
-            "keyed": bool(task.keys),
             "lease": self._leases[label] if claimed.lease else 0,
         }
 

@@ -234,7 +234,6 @@ async def test_a_key_is_held_by_one_task_at_a_time(store: Store) -> None:
 
     [held] = await worker.claim(10)
     assert held.id == first
-    assert held.keyed
     await complete(store, held)
 
     assert await worker.claim_ids(10) == [second]

@@ -16,7 +16,6 @@ from taskyard.domain.outcome import Finished, Stale, Verdict
 from taskyard.domain.state import State
 from taskyard.domain.task import Claimed, Progress
 from taskyard.store.port import ClaimRequest, Store
-from tests.conformance.places import Maker, PostgresSchema
 from tests.conformance.verbs import (
     Worker,
     complete,
@@ -42,12 +41,6 @@ VERDICTS: dict[str, Callable[[Claimed], Verdict]] = {
     "snoozed": lambda task: snoozed(task, 0),
     "stopped": stopped,
 }
-
-
-@pytest.fixture(autouse=True)
-def _not_on_postgres_yet(request: pytest.FixtureRequest, maker: Maker) -> None:
-    if maker is PostgresSchema:
-        request.applymarker(pytest.mark.xfail(strict=True, reason="its claims name no lease yet"))
 
 
 async def twice_given(store: Store, **options: object) -> tuple[Claimed, Claimed, Worker]:

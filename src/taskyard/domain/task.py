@@ -178,7 +178,6 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     max_charged: int
     timeout: float
     payload: str
-    keyed: bool = False
     lease: Lease = 0  # that claimed it; 0: the store does not compare it
 
     @property

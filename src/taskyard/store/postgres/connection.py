@@ -134,6 +134,11 @@ class Database:
         text = self.here(statement)
         return await self._repeat(lambda c: c.fetchrow(text, *args))
 
+    async def rows(self, statement: str, *args: object) -> list[Any]:
+        text = self.here(statement)
+        found: list[Any] = await self._repeat(lambda c: c.fetch(text, *args))
+        return found
+
     async def value(self, statement: str, *args: object) -> Any:
         text = self.here(statement)
         return await self._repeat(lambda c: c.fetchval(text, *args))

@@ -12,13 +12,13 @@ from taskyard.domain.task import Duplicate, Enqueue, Enqueued, NewTask
 SEPARATOR = "\x1f"  # names are printable, so it is in none of them
 
 TYPES = (
-    *("bigint", "bigint", "integer", "text[]", "text[]", "text[]", "text[]", "integer[]"),
+    *("bigint", "bigint", "integer", "bigint", "text[]", "text[]", "text[]", "text[]", "integer[]"),
     *("integer[]", "smallint[]", "integer[]", "bigint[]", "text[]", "bigint[]", "bigint[]"),
     *("bigint[]", "text[]", "text[]", "text[]", "text[]", "boolean"),
 )
 ENQUEUE = (
     "SELECT * FROM taskyard.enqueue($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, "
-    "$11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)"
+    "$11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)"
 )
 
 
@@ -41,6 +41,7 @@ def enqueue_args(
         offset,
         by.no if by else None,
         by.attempt if by else None,
+        by.lease if by else 0,
         list(lanes),
         [kind for kind, _ in routes],
         [SEPARATOR.join(requires) for _, requires in routes],

@@ -42,14 +42,14 @@ def register_args(clock: int, node: NewNode) -> tuple[object, ...]:
     )
 
 
-def news(row: Any) -> News:
+def news(row: Any, lease: Lease) -> News:
     if row["o_lost"]:
         return News(lost=True)
     held = zip(row["o_no"] or (), row["o_attempt"] or (), row["o_asked"] or (), strict=True)
     runs = list(held)
     return News(
         asks=tuple(Ask(no, attempt, asked) for no, attempt, asked in runs if asked),
-        holds=tuple(Hold(no, attempt) for no, attempt, _ in runs),
+        holds=tuple(Hold(no, attempt, lease) for no, attempt, _ in runs),
     )
 
 

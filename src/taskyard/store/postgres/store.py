@@ -33,6 +33,7 @@ from taskyard.store.postgres.enqueue import ENQUEUE, enqueue_answers, enqueue_ar
 from taskyard.store.postgres.join import Join
 from taskyard.store.postgres.listen import Listening
 from taskyard.store.postgres.migrate import schema_of, schema_version
+from taskyard.store.postgres.names import Names
 from taskyard.store.postgres.options import Options
 from taskyard.store.postgres.pulse import Pulse
 from taskyard.store.postgres.queries import in_namespace
@@ -55,6 +56,7 @@ class PostgresStore:
         self._listening = Listening(options)
         self._pulse = Pulse(options)
         self._join = Join(options)
+        self._names = Names(self._database)
 
     @property
     def _now(self) -> int:
@@ -108,7 +110,9 @@ class PostgresStore:
         return self._join.enqueue_sync(connection, self._now, tasks)
 
     async def claim(self, request: ClaimRequest) -> Claim:
-        return claimed(await self._database.row(TURN, *turn_args(self._now, (), request)))
+        row = await self._database.row(TURN, *turn_args(self._now, (), request))
+        await self._names.learn(row)
+        return claimed(row, request, self._names)
 
     async def finish(self, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
         if not verdicts:
@@ -118,17 +122,19 @@ class PostgresStore:
 
     async def turn(self, verdicts: Sequence[Verdict], request: ClaimRequest) -> Turn:
         row = await self._database.row(TURN, *turn_args(self._now, verdicts, request))
-        return Turn(finished(verdicts, row), claimed(row))
+        await self._names.learn(row)
+        return Turn(finished(verdicts, row), claimed(row, request, self._names))
 
     async def mark_started(self, holds: Sequence[Hold]) -> None:
+        statement = "SELECT taskyard.mark_started($1, $2, $3, $4)"
         nos, attempts = [hold.no for hold in holds], [hold.attempt for hold in holds]
-        statement = "SELECT taskyard.mark_started($1, $2, $3)"
-        await self._database.value(statement, self._now, nos, attempts)
+        leases = [hold.lease for hold in holds]
+        await self._database.value(statement, self._now, nos, attempts, leases)
 
     async def report(self, hold: Hold, progress: Progress) -> bool:
-        statement = "SELECT taskyard.report($1, $2, $3)"
-        text = to_json(progress)
-        return bool(await self._database.value(statement, hold.no, hold.attempt, text))
+        statement = "SELECT taskyard.report($1, $2, $3, $4)"
+        args = (hold.no, hold.attempt, hold.lease, to_json(progress))
+        return bool(await self._database.value(statement, *args))
 
     async def promote(self, limit: int = 1000) -> Promoted:
         row = await self._database.row("SELECT * FROM taskyard.promote($1, $2)", self._now, limit)
@@ -201,10 +207,11 @@ class PostgresStore:
         if not self._database.is_open:
             raise StoreUnavailable(f"the store {self._options.place} is closed")
         statement = in_namespace(nodes.BEAT, self._options.namespace)
-        return nodes.news(self._pulse.row(statement, self._now, lease, timeout=timeout))
+        row = self._pulse.row(statement, self._now, lease, timeout=timeout)
+        return nodes.news(row, lease)
 
     async def news(self, lease: Lease) -> News:
-        return nodes.news(await self._database.row(nodes.NEWS, lease))
+        return nodes.news(await self._database.row(nodes.NEWS, lease), lease)
 
     async def drain(self, lease: Lease) -> None:
         await self._database.value("SELECT taskyard.drain($1)", lease)

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 
 import msgspec
 
+from taskyard.domain.node import Lease
 from taskyard.domain.outcome import Finished, Stale, Verdict
 from taskyard.domain.state import State, require
 from taskyard.domain.task import Claimed
 from taskyard.store.port import Claim, ClaimRequest
+from taskyard.store.postgres.names import Names
 
-TURN = "SELECT * FROM taskyard.turn($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
-
-_COLUMNS = (
-    "o_no",
-    "o_id",
-    "o_kind",
-    "o_lane",
-    "o_attempt",
-    "o_charged",
-    "o_max_charged",
-    "o_timeout",
-    "o_payload",
-    "o_keyed",
-)
+TURN = "SELECT * FROM taskyard.turn($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
 
 
 def turn_args(
@@ -34,12 +24,13 @@ def turn_args(
     """Completed tasks go as arrays, for there are many; whatever else as one JSON text."""
     completed: list[Verdict] = []
     others: list[Verdict] = []
-    seen: set[tuple[int, int]] = set()
+    seen: dict[tuple[int, int], set[Lease]] = {}
     for verdict in verdicts:
         require(verdict.id, State.RUNNING, verdict.state, verdict.reason)
-        fence = (verdict.no, verdict.attempt)
-        if fence not in seen:  # of two verdicts for one attempt the first counts
-            seen.add(fence)
+        leases = seen.setdefault((verdict.no, verdict.attempt), set())
+        # Of two verdicts that could be for the same attempt the first counts.
+        if not leases or (0 not in leases and verdict.lease and verdict.lease not in leases):
+            leases.add(verdict.lease)
             plain = verdict.state is State.COMPLETED and verdict.error is None
             (completed if plain else others).append(verdict)
     asked: tuple[int | None, ...] = (None, None, 0, 0)
@@ -49,8 +40,10 @@ def turn_args(
         offset,
         [v.no for v in completed],
         [v.attempt for v in completed],
+        [v.lease for v in completed],
         [v.result for v in completed],
         *verdict_args(others),
+        list({v.lease for v in verdicts}),
         *asked,
     )
 
@@ -72,13 +65,19 @@ def to_json(value: object) -> str:
 
 
 def finished(verdicts: Sequence[Verdict], row: Any) -> list[Finished | Stale]:
-    accepted = set(zip(row["o_accepted"] or (), row["o_accepted_attempt"] or (), strict=True))
+    columns = (
+        row["o_accepted"] or (),
+        row["o_accepted_attempt"] or (),
+        row["o_accepted_lease"] or (),
+    )
+    accepted = {(no, attempt): lease for no, attempt, lease in zip(*columns, strict=True)}
     cancelled = frozenset(row["o_cancelled"] or ())
     answers: list[Finished | Stale] = []
     for verdict in verdicts:
         fence = (verdict.no, verdict.attempt)
-        if fence in accepted:
-            accepted.remove(fence)
+        lease = accepted.get(fence)
+        if lease is not None and verdict.lease in (0, lease):
+            del accepted[fence]
             state = State.CANCELLED if verdict.no in cancelled else verdict.state
             answers.append(Finished(verdict.no, state))
         else:
@@ -86,9 +85,29 @@ def finished(verdicts: Sequence[Verdict], row: Any) -> list[Finished | Stale]:
     return answers
 
 
-def claimed(row: Any) -> Claim:
-    columns = [row[name] for name in _COLUMNS]
-    tasks = list(map(Claimed, *columns)) if columns[0] else []
+def claimed(row: Any, request: ClaimRequest, names: Names) -> Claim:
+    """The names of all numbers in the row have been learned."""
+    tasks: list[Claimed] = []
+    if row["o_no"]:
+        tasks = list(
+            map(
+                Claimed,
+                row["o_no"],
+                row["o_id"],
+                map(names.kinds.__getitem__, row["o_route"]),
+                map(names.lanes.__getitem__, row["o_lane"]),
+                row["o_attempt"],
+                row["o_charged"],
+                row["o_max_charged"],
+                map(_seconds, row["o_timeout"]),
+                row["o_payload"],
+                repeat(request.lease),
+            )
+        )
     return Claim(
         tasks, frozenset(row["o_ahead"] or ()), more=bool(row["o_more"]), refused=row["o_refused"]
     )
+
+
+def _seconds(micros: int) -> float:
+    return micros / 1e6

@@ -65,7 +65,6 @@ class _Taken(msgspec.Struct, array_like=True, frozen=True, gc=False):
     attempt_of: int
     attempt: int
     charged: int
-    keyed: bool
 
 
 _definition = msgspec.msgpack.Decoder(Definition).decode
@@ -92,7 +91,6 @@ def claimed(answer: Sequence[Any], lease: Lease) -> list[Claimed]:
                 task.max_charged,
                 task.timeout,
                 task.payload,
-                row.keyed,
                 lease,
             )
         )

@@ -43,6 +43,11 @@ $$;
 -- Waking one too many is harmless: it parks again when it is looked at. Needs the lock.
 CREATE OR REPLACE FUNCTION taskyard.wake(p_keys text[], p_freed bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
+DECLARE
+    v_lanes      integer[];
+    v_routes     integer[];
+    v_priorities smallint[];
+    v_seqs       bigint[];
 BEGIN
     WITH RECURSIVE open AS MATERIALIZED (
         SELECT f.key, least(f.freed, taskyard.key_room(f.key)) AS turns
@@ -71,12 +76,17 @@ BEGIN
                         WHERE p.key = h.key AND p.lane = h.lane AND p.route = h.route
                         ORDER BY p.rota, p.priority, p.seq LIMIT h.turns) AS w))
         RETURNING *
+    ), queued AS (
+        INSERT INTO taskyard.ready (seq, no, lane, route, attempt, charged, losses, priority, special,
+                                    rota, reason, keys, dedup, deadline, node)
+        SELECT seq, no, lane, route, attempt, charged, losses, priority, special,
+               rota, reason, keys, dedup, deadline, node
+          FROM woken
     )
-    INSERT INTO taskyard.ready (seq, no, lane, route, attempt, charged, losses, priority, special,
-                                rota, reason, keys, dedup, deadline, node)
-    SELECT seq, no, lane, route, attempt, charged, losses, priority, special,
-           rota, reason, keys, dedup, deadline, node
-      FROM woken;
+    SELECT array_agg(w.lane), array_agg(w.route), array_agg(w.priority), array_agg(w.seq)
+      INTO v_lanes, v_routes, v_priorities, v_seqs
+      FROM woken AS w;
+    PERFORM taskyard.reopen(v_lanes, v_routes, v_priorities, v_seqs);
 END
 $$;
 

@@ -1,17 +1,27 @@
 -- end_attempts: end these attempts where they are the accepted ones; the one place where room is
 -- given back. Completed ones come as arrays, the others as a JSON list of verdicts with a list of their
--- errors beside it. Needs the lock if any of them has keys. The order of rows is that of their numbers, so that two who end the same
--- attempts wait for each other instead of deadlocking.
+-- errors beside it; a lease of 0 is not compared. Answers also the leases of those that had started, for
+-- the caller to lighten their load. Needs the lock of the room if any of them has keys. The order of rows
+-- is that of their numbers, so that two who end the same attempts wait for each other instead of
+-- deadlocking.
 CREATE OR REPLACE FUNCTION taskyard.end_attempts(
-    p_now bigint, p_nos bigint[], p_attempts integer[], p_results text[], p_others json, p_errors text[],
-    OUT o_accepted bigint[], OUT o_accepted_attempt integer[], OUT o_cancelled bigint[])
+    p_now bigint, p_nos bigint[], p_attempts integer[], p_leases bigint[], p_results text[],
+    p_others json, p_errors text[],
+    OUT o_accepted bigint[], OUT o_accepted_attempt integer[], OUT o_accepted_lease bigint[],
+    OUT o_cancelled bigint[], OUT o_freed bigint[])
 LANGUAGE plpgsql AS $$
 DECLARE
+    v_freed   bigint[];
+    v_lanes   integer[];
+    v_routes  integer[];
+    v_ranks   smallint[];
+    v_seqs    bigint[];
     v_keys    text[];
     v_holders bigint[];
     v_dedup   text[];
     v_others  bigint[];
     v_tries   integer[];
+    v_leases  bigint[];
     v_keys_2  text[];
     v_hold_2  bigint[];
     v_dedup_2 text[];
@@ -21,11 +31,13 @@ BEGIN
         -- version; by ctid it would miss it.
         WITH mine AS MATERIALIZED (
             SELECT v.no, v.result, r.attempt, r.lease, r.charged, r.losses, r.started_at, r.keys, r.dedup
-              FROM (SELECT * FROM unnest(p_nos, p_attempts, p_results) AS u (no, attempt, result)
+              FROM (SELECT * FROM unnest(p_nos, p_attempts, p_leases, p_results)
+                               AS u (no, attempt, lease, result)
                      ORDER BY u.no) AS v
                    CROSS JOIN LATERAL (
                        SELECT * FROM taskyard.running AS a
-                        WHERE a.no = v.no AND a.attempt = v.attempt FOR UPDATE) AS r
+                        WHERE a.no = v.no AND a.attempt = v.attempt
+                          AND (v.lease = 0 OR a.lease = v.lease) FOR UPDATE) AS r
         ), gone AS (
             DELETE FROM taskyard.running WHERE no = ANY (ARRAY(SELECT m.no FROM mine AS m))
         ), kept AS (
@@ -35,34 +47,39 @@ BEGIN
                    (SELECT n.id FROM taskyard.nodes AS n WHERE n.lease = m.lease), m.result
               FROM mine AS m
         )
-        SELECT array_agg(m.no), array_agg(m.attempt), array_agg(m.dedup) FILTER (WHERE m.dedup IS NOT NULL),
+        SELECT array_agg(m.no), array_agg(m.attempt), array_agg(m.lease),
+               array_agg(m.lease) FILTER (WHERE m.started_at IS NOT NULL),
+               array_agg(m.dedup) FILTER (WHERE m.dedup IS NOT NULL),
                (SELECT array_agg(k.key) FROM mine AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)
                  WHERE h.keys IS NOT NULL),
                (SELECT array_agg(h.no) FROM mine AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)
                  WHERE h.keys IS NOT NULL)
-          INTO o_accepted, o_accepted_attempt, v_dedup, v_keys, v_holders
+          INTO o_accepted, o_accepted_attempt, o_accepted_lease, o_freed, v_dedup, v_keys, v_holders
           FROM mine AS m;
     END IF;
 
     IF p_others IS NOT NULL THEN
         WITH given AS MATERIALIZED (
-            SELECT v.*, p_errors[v.at] AS error, r.charged AS charged, r.losses AS lost, r.started_at, r.keys, r.dedup,
+            SELECT v.no, v.id, v.attempt, v.state, v.reason, v.charge, v.losses, v.delay, v.keeps_place,
+                   v.result, v.at, p_errors[v.at] AS error, r.lease, r.charged AS charged,
+                   r.losses AS lost, r.started_at, r.keys, r.dedup,
                    (SELECT n.id FROM taskyard.nodes AS n WHERE n.lease = r.lease) AS node,
                    coalesce(r.asked = 'cancel' AND v.state NOT IN ('completed', 'failed', 'cancelled'),
                             false) AS heeds
               FROM (SELECT * FROM ROWS FROM (json_to_recordset(p_others) AS (
-                               no bigint, id text, attempt integer, state text, reason text,
+                               no bigint, id text, attempt integer, lease bigint, state text, reason text,
                                charge integer, losses integer, delay double precision,
                                keeps_place boolean, result text))
-                             WITH ORDINALITY AS u (no, id, attempt, state, reason, charge, losses,
+                             WITH ORDINALITY AS u (no, id, attempt, lease, state, reason, charge, losses,
                                                    delay, keeps_place, result, at)
                      ORDER BY u.no) AS v
                    CROSS JOIN LATERAL (
                        SELECT * FROM taskyard.running AS a
-                        WHERE a.no = v.no AND a.attempt = v.attempt FOR UPDATE) AS r
+                        WHERE a.no = v.no AND a.attempt = v.attempt
+                          AND (coalesce(v.lease, 0) = 0 OR a.lease = v.lease) FOR UPDATE) AS r
         ), final AS MATERIALIZED (
             -- A task that was asked to stop does not come back, however its body ended.
-            SELECT g.no, g.id, g.at, g.attempt, g.charged + coalesce(g.charge, 0) AS charged,
+            SELECT g.no, g.id, g.at, g.attempt, g.lease, g.charged + coalesce(g.charge, 0) AS charged,
                    g.lost + coalesce(g.losses, 0) AS losses, g.started_at, g.keys, g.dedup, g.node,
                    g.result, g.error, g.heeds,
                    CASE WHEN g.heeds THEN 'cancelled' ELSE g.state END AS state,
@@ -108,6 +125,7 @@ BEGIN
                    p.node
               FROM placed AS p
              WHERE p.state = 'queued' OR p.state = 'pending' AND p.delay <= 0
+            RETURNING lane, route, priority, seq
         ), waits AS (
             INSERT INTO taskyard.pending (no, run_at, deadline, lane, attempt, charged, losses, reason, node)
             SELECT p.no, coalesce(p.new_run_at, p.old_run_at), p.deadline, p.lane, p.attempt, p.charged,
@@ -121,16 +139,24 @@ BEGIN
               FROM placed AS p WHERE p.reason IN ('timeout', 'lost', 'poison', 'rescued')
              ORDER BY p.at
         )
-        SELECT array_agg(p.no), array_agg(p.attempt), array_agg(p.no) FILTER (WHERE p.heeds),
+        SELECT array_agg(p.no), array_agg(p.attempt), array_agg(p.lease),
+               array_agg(p.no) FILTER (WHERE p.heeds),
+               array_agg(p.lease) FILTER (WHERE p.started_at IS NOT NULL),
+               (SELECT array_agg(q.lane) FROM queued AS q), (SELECT array_agg(q.route) FROM queued AS q),
+               (SELECT array_agg(q.priority) FROM queued AS q), (SELECT array_agg(q.seq) FROM queued AS q),
                array_agg(p.dedup) FILTER (WHERE p.dedup IS NOT NULL AND p.ended),
                (SELECT array_agg(k.key) FROM placed AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)
                  WHERE h.keys IS NOT NULL),
                (SELECT array_agg(h.no) FROM placed AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)
                  WHERE h.keys IS NOT NULL)
-          INTO v_others, v_tries, o_cancelled, v_dedup_2, v_keys_2, v_hold_2
+          INTO v_others, v_tries, v_leases, o_cancelled, v_freed, v_lanes, v_routes, v_ranks, v_seqs, v_dedup_2,
+               v_keys_2, v_hold_2
           FROM placed AS p;
+        PERFORM taskyard.reopen(v_lanes, v_routes, v_ranks, v_seqs);
+        o_freed := o_freed || v_freed;
         o_accepted := o_accepted || v_others;
         o_accepted_attempt := o_accepted_attempt || v_tries;
+        o_accepted_lease := o_accepted_lease || v_leases;
         v_dedup := v_dedup || v_dedup_2;
         v_keys := v_keys || v_keys_2;
         v_holders := v_holders || v_hold_2;
@@ -148,26 +174,74 @@ BEGIN
 END
 $$;
 
+-- lighten: these leases have this many bodies less, one entry a body. Needs the lock of their rows.
+CREATE OR REPLACE FUNCTION taskyard.lighten(p_freed bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM taskyard.shift_load(f.lease, -f.bodies, NULL)
+       FROM (SELECT u.lease, count(*)::integer AS bodies FROM unnest(p_freed) AS u (lease)
+              GROUP BY u.lease) AS f;
+END
+$$;
+
+-- shift_load: a lease has more bodies now, or fewer; p_number, if given, is the claim that brought
+-- them. Needs the lock of the node's row.
+CREATE OR REPLACE FUNCTION taskyard.shift_load(p_lease bigint, p_bodies integer, p_number bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_entry bigint;
+BEGIN
+    SELECT l.entry INTO v_entry FROM taskyard.loads AS l WHERE l.lease = p_lease ORDER BY l.entry DESC LIMIT 1;
+    IF FOUND THEN
+        INSERT INTO taskyard.loads (lease, entry, number, running)
+        SELECT l.lease, l.entry + 1, coalesce(p_number, l.number), l.running + p_bodies
+          FROM taskyard.loads AS l WHERE l.lease = p_lease AND l.entry = v_entry;
+        DELETE FROM taskyard.loads WHERE lease = p_lease AND entry = v_entry;
+    END IF;
+END
+$$;
+
+-- lock_nodes: of the leases under which these run. Before a row of running is locked, never after.
+CREATE OR REPLACE FUNCTION taskyard.lock_nodes(p_leases bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM 1 FROM taskyard.nodes AS n WHERE n.lease = ANY (p_leases) ORDER BY n.lease FOR NO KEY UPDATE;
+END
+$$;
+
 -- mark_started: attempts claimed ahead that have started, if they are the accepted ones.
 CREATE OR REPLACE FUNCTION taskyard.mark_started(
-    p_clock bigint, p_nos bigint[], p_attempts integer[]) RETURNS void
+    p_clock bigint, p_nos bigint[], p_attempts integer[], p_leases bigint[]) RETURNS void
 LANGUAGE plpgsql
 {careful_plans} AS $$
+DECLARE
+    v_lease record;
 BEGIN
-    UPDATE taskyard.running AS r SET started_at = taskyard.moment(p_clock)
-     WHERE r.no = ANY (p_nos) AND r.started_at IS NULL
-       AND EXISTS (SELECT 1 FROM unnest(p_nos, p_attempts) AS v (no, attempt)
-                    WHERE v.no = r.no AND v.attempt = r.attempt);
+    PERFORM taskyard.lock_nodes(ARRAY(SELECT r.lease FROM taskyard.running AS r WHERE r.no = ANY (p_nos)));
+    FOR v_lease IN
+        WITH begun AS (
+            UPDATE taskyard.running AS r SET started_at = taskyard.moment(p_clock)
+             WHERE r.no = ANY (p_nos) AND r.started_at IS NULL
+               AND EXISTS (SELECT 1 FROM unnest(p_nos, p_attempts, p_leases) AS v (no, attempt, lease)
+                            WHERE v.no = r.no AND v.attempt = r.attempt
+                              AND (v.lease = 0 OR v.lease = r.lease))
+            RETURNING r.lease
+        )
+        SELECT b.lease, count(*)::integer AS bodies FROM begun AS b GROUP BY b.lease
+    LOOP
+        PERFORM taskyard.shift_load(v_lease.lease, v_lease.bodies, NULL);
+    END LOOP;
 END
 $$;
 
 -- report: keep how far an attempt has come, if it is the accepted one.
-CREATE OR REPLACE FUNCTION taskyard.report(p_no bigint, p_attempt integer, p_progress text)
+CREATE OR REPLACE FUNCTION taskyard.report(p_no bigint, p_attempt integer, p_lease bigint, p_progress text)
 RETURNS boolean
 LANGUAGE plpgsql
 {careful_plans} AS $$
 BEGIN
-    PERFORM 1 FROM taskyard.running WHERE no = p_no AND attempt = p_attempt FOR KEY SHARE;
+    PERFORM 1 FROM taskyard.running
+      WHERE no = p_no AND attempt = p_attempt AND (p_lease = 0 OR lease = p_lease) FOR KEY SHARE;
     IF NOT FOUND THEN
         RETURN false;
     END IF;

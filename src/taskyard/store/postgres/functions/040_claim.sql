@@ -1,51 +1,67 @@
--- streams: the (lane, route) pairs with something ready that this node serves, and how much their
--- lanes have room for (NULL: no limit). The scan jumps from head to head: an index seek a pair,
--- however many tasks are ready. A lane's room is counted over what runs.
-CREATE OR REPLACE FUNCTION taskyard.streams(p_lease bigint)
-RETURNS TABLE (lane integer, route integer, room integer)
-LANGUAGE sql STABLE AS $$
-    WITH RECURSIVE head AS (
-        (SELECT r.lane, r.route FROM taskyard.ready AS r
-          ORDER BY r.lane, r.route, r.rota, r.priority, r.seq LIMIT 1)
-        UNION ALL
-        SELECT n.lane, n.route
-          FROM head AS h
-               CROSS JOIN LATERAL (
-                   SELECT r.lane, r.route FROM taskyard.ready AS r
-                    WHERE (r.lane, r.route) > (h.lane, h.route)
-                    ORDER BY r.lane, r.route, r.rota, r.priority, r.seq LIMIT 1) AS n
-    )
-    SELECT h.lane, h.route,
-           CASE WHEN l.capacity IS NOT NULL THEN l.capacity - (
-               SELECT count(*) FROM taskyard.nodes AS n
-                      CROSS JOIN LATERAL (
-                          SELECT 1 FROM taskyard.running AS r
-                           WHERE r.lease = n.lease AND r.lane = h.lane OFFSET 0) AS run)::integer END
-      FROM head AS h
-           JOIN taskyard.node_routes AS s ON s.lease = p_lease AND s.route = h.route
-           JOIN taskyard.lanes AS l ON l.no = h.lane AND NOT l.paused
+-- stretches: the queues of this node that have something ready, in the order of lanes and
+-- priorities. A lane's room is counted over what runs.
+CREATE OR REPLACE FUNCTION taskyard.stretches(p_lease bigint) RETURNS taskyard.stretch[]
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        WITH queue AS MATERIALIZED (
+            SELECT q.lane, q.route, q.priority, coalesce(f.safe, 0) AS floor, l.capacity
+              FROM taskyard.node_routes AS s
+                   JOIN taskyard.queues AS q ON q.route = s.route
+                   JOIN taskyard.lanes AS l ON l.no = q.lane AND NOT l.paused
+                   LEFT JOIN LATERAL (
+                       SELECT o.safe FROM taskyard.floors AS o
+                        WHERE o.lane = q.lane AND o.route = q.route AND o.priority = q.priority
+                        ORDER BY o.pass DESC LIMIT 1) AS f ON true
+                   CROSS JOIN LATERAL (
+                       SELECT 1 FROM taskyard.ready AS r
+                        WHERE r.lane = q.lane AND r.route = q.route AND r.rota = ''
+                          AND r.priority = q.priority AND r.seq >= coalesce(f.safe, 0)
+                        ORDER BY r.seq LIMIT 1) AS head
+             WHERE s.lease = p_lease
+        ), room AS MATERIALIZED (
+            SELECT c.lane, c.capacity - (
+                       SELECT count(*) FROM taskyard.nodes AS n
+                              CROSS JOIN LATERAL (
+                                  SELECT 1 FROM taskyard.running AS r
+                                   WHERE r.lease = n.lease AND r.lane = c.lane OFFSET 0) AS run)::integer AS room
+              FROM (SELECT DISTINCT q.lane, q.capacity FROM queue AS q WHERE q.capacity IS NOT NULL) AS c
+        )
+        SELECT array_agg(ROW(q.lane, q.route, q.priority, q.floor, m.room)::taskyard.stretch
+                         ORDER BY q.lane, q.route, q.priority)
+          FROM queue AS q LEFT JOIN room AS m ON m.lane = q.lane);
+END
 $$;
 
 -- needs_lock: whether the first p_want tasks a node could take are limited: in a lane with a
 -- capacity, with keys, or to be looked at one by one. If not, many may claim at the same time.
-CREATE OR REPLACE FUNCTION taskyard.needs_lock(p_lease bigint, p_want integer) RETURNS boolean
+CREATE OR REPLACE FUNCTION taskyard.needs_lock(p_parts taskyard.stretch[], p_want integer) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN (
-        SELECT EXISTS (
-            SELECT 1 FROM taskyard.streams(p_lease) AS s
-             WHERE s.room > 0
-                OR s.room IS NULL AND EXISTS (
-                    SELECT 1
-                      FROM (SELECT r.priority, r.seq FROM taskyard.ready AS r
-                             WHERE r.special AND r.lane = s.lane AND r.route = s.route AND r.rota = ''
-                             ORDER BY r.priority, r.seq LIMIT 1) AS first
-                     WHERE p_want > (
-                         SELECT count(*)
-                           FROM (SELECT 1 FROM taskyard.ready AS r
-                                  WHERE r.lane = s.lane AND r.route = s.route AND r.rota = ''
-                                    AND (r.priority, r.seq) < (first.priority, first.seq)
-                                  ORDER BY r.priority, r.seq LIMIT p_want) AS before))));
+    RETURN EXISTS (SELECT 1 FROM unnest(p_parts) AS p WHERE p.room > 0) OR EXISTS (
+        SELECT 1
+          FROM (SELECT DISTINCT ON (p.lane, p.route) p.lane, p.route, p.priority, f.seq
+                  FROM unnest(p_parts) AS p
+                       CROSS JOIN LATERAL (
+                           SELECT r.seq FROM taskyard.ready AS r
+                            WHERE r.special AND r.lane = p.lane AND r.route = p.route AND r.rota = ''
+                              AND r.priority = p.priority AND r.seq >= p.floor
+                            ORDER BY r.seq LIMIT 1) AS f
+                 WHERE p.room IS NULL
+                 ORDER BY p.lane, p.route, p.priority) AS first
+         WHERE p_want > (
+             SELECT count(*)
+               FROM (SELECT 1
+                       FROM unnest(p_parts) AS p
+                            CROSS JOIN LATERAL (
+                                SELECT 1 FROM taskyard.ready AS r
+                                 WHERE r.lane = p.lane AND r.route = p.route AND r.rota = ''
+                                   AND r.priority = p.priority AND r.seq >= p.floor
+                                   AND r.seq < CASE WHEN p.priority < first.priority
+                                                    THEN 9223372036854775807 ELSE first.seq END
+                                 LIMIT p_want) AS r
+                      WHERE p.lane = first.lane AND p.route = first.route AND p.priority <= first.priority
+                      LIMIT p_want) AS before));
 END
 $$;
 
@@ -100,25 +116,23 @@ BEGIN
 END
 $$;
 
--- load: what their worker needs to run these.
+-- load: what their worker needs to run these, and where they stood.
 CREATE OR REPLACE FUNCTION taskyard.load(
     p_nos bigint[],
-    OUT o_no bigint[], OUT o_id text[], OUT o_kind text[], OUT o_lane text[], OUT o_attempt integer[],
-    OUT o_charged integer[], OUT o_max_charged integer[], OUT o_timeout double precision[],
-    OUT o_payload text[], OUT o_keyed boolean[])
+    OUT o_no bigint[], OUT o_id text[], OUT o_route integer[], OUT o_lane integer[], OUT o_attempt integer[],
+    OUT o_charged integer[], OUT o_max_charged integer[], OUT o_timeout bigint[], OUT o_payload text[],
+    OUT o_priority smallint[])
 LANGUAGE plpgsql AS $$
 BEGIN
-    SELECT array_agg(x.no), array_agg(x.id), array_agg(x.kind), array_agg(x.lane), array_agg(x.attempt),
+    SELECT array_agg(x.no), array_agg(x.id), array_agg(x.route), array_agg(x.lane), array_agg(x.attempt),
            array_agg(x.charged), array_agg(x.max_charged), array_agg(x.timeout), array_agg(x.payload),
-           array_agg(x.keyed)
-      INTO o_no, o_id, o_kind, o_lane, o_attempt, o_charged, o_max_charged, o_timeout, o_payload, o_keyed
-      FROM (SELECT v.no, t.id, k.kind, l.name AS lane, r.attempt, r.charged, t.max_charged,
-                   t.timeout / 1e6::double precision AS timeout, t.payload, t.keys IS NOT NULL AS keyed
+           array_agg(x.priority)
+      INTO o_no, o_id, o_route, o_lane, o_attempt, o_charged, o_max_charged, o_timeout, o_payload, o_priority
+      FROM (SELECT v.no, t.id, t.route, t.lane, r.attempt, r.charged, t.max_charged, t.timeout, t.payload,
+                   t.priority
               FROM unnest(p_nos) WITH ORDINALITY AS v (no, at)
                    CROSS JOIN LATERAL (SELECT * FROM taskyard.running AS a WHERE a.no = v.no OFFSET 0) AS r
                    CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = v.no OFFSET 0) AS t
-                   CROSS JOIN LATERAL (SELECT a.kind FROM taskyard.routes AS a WHERE a.no = t.route OFFSET 0) AS k
-                   CROSS JOIN LATERAL (SELECT a.name FROM taskyard.lanes AS a WHERE a.no = t.lane OFFSET 0) AS l
              ORDER BY v.at) AS x;
 END
 $$;

@@ -50,20 +50,29 @@ BEGIN
         EXIT WHEN v_slots + v_ahead <= 0;
         o_more := false;
         v_want := least(CASE WHEN v_slots > 0 THEN v_slots ELSE v_ahead END, 500);
-        WITH open AS MATERIALIZED (
+        WITH part AS MATERIALIZED (
+            SELECT * FROM unnest(taskyard.stretches(p_lease)) AS s WHERE s.room IS NULL OR s.room > 0
+             ORDER BY s.lane, s.route, s.priority
+        ), open AS MATERIALIZED (
             SELECT s.lane, s.route, s.room, dense_rank() OVER (ORDER BY s.lane) AS lane_at,
                    least(least(v_want, coalesce(s.room, v_want)) * v_reach, 500) AS most
-              FROM taskyard.streams(p_lease) AS s WHERE s.room IS NULL OR s.room > 0
+              FROM (SELECT DISTINCT p.lane, p.route, p.room FROM part AS p) AS s
         ), found AS MATERIALIZED (
             SELECT o.lane_at, o.most, r.*,
                    row_number() OVER (PARTITION BY o.lane_at, o.route ORDER BY r.priority, r.seq) AS nth
               FROM open AS o
                    CROSS JOIN LATERAL (
-                       SELECT q.ctid AS place, q.no, q.priority, q.seq, q.keys, q.deadline,
-                              q.reason = 'rescued' AS suspect
-                         FROM taskyard.ready AS q
-                        WHERE q.lane = o.lane AND q.route = o.route AND q.rota = ''
-                        ORDER BY q.priority, q.seq LIMIT o.most) AS r
+                       SELECT x.*
+                         FROM part AS p
+                              CROSS JOIN LATERAL (
+                                  SELECT q.ctid AS place, q.no, q.priority, q.seq, q.keys, q.deadline,
+                                         q.reason = 'rescued' AS suspect
+                                    FROM taskyard.ready AS q
+                                   WHERE q.lane = p.lane AND q.route = p.route AND q.rota = ''
+                                     AND q.priority = p.priority AND q.seq >= p.floor
+                                   ORDER BY q.seq LIMIT o.most) AS x
+                        WHERE p.lane = o.lane AND p.route = o.route
+                        LIMIT o.most) AS r
         ), horizon AS MATERIALIZED (
             -- Where a route was not read to its end, what follows in its lane may have come after it.
             SELECT DISTINCT ON (f.lane_at) f.lane_at, f.priority, f.seq

@@ -1,23 +1,32 @@
 -- turn: finish, then claim, in one step. Without verdicts it is a claim, without a lease (NULL) it is
--- a finish. The lock is taken first if anything of this could be limited; a row is locked later.
+-- a finish. Locks are taken in one order: the room, if anything of this could be limited; the nodes;
+-- the rows of what runs; the rows of what is ready; the floors.
 CREATE OR REPLACE FUNCTION taskyard.turn(
-    p_clock bigint, p_nos bigint[], p_attempts integer[], p_results text[], p_others json,
-    p_errors text[], p_lease bigint, p_number bigint, p_room integer, p_want_ahead integer,
-    OUT o_accepted bigint[], OUT o_accepted_attempt integer[], OUT o_cancelled bigint[],
-    OUT o_refused text,
-    OUT o_no bigint[], OUT o_id text[], OUT o_kind text[], OUT o_lane text[], OUT o_attempt integer[],
-    OUT o_charged integer[], OUT o_max_charged integer[], OUT o_timeout double precision[],
-    OUT o_payload text[], OUT o_keyed boolean[], OUT o_ahead bigint[], OUT o_more boolean)
+    p_clock bigint, p_nos bigint[], p_attempts integer[], p_leases bigint[], p_results text[],
+    p_others json, p_errors text[], p_under bigint[],
+    p_lease bigint, p_number bigint, p_room integer, p_want_ahead integer,
+    OUT o_accepted bigint[], OUT o_accepted_attempt integer[], OUT o_accepted_lease bigint[],
+    OUT o_cancelled bigint[], OUT o_refused text,
+    OUT o_no bigint[], OUT o_id text[], OUT o_route integer[], OUT o_lane integer[], OUT o_attempt integer[],
+    OUT o_charged integer[], OUT o_max_charged integer[], OUT o_timeout bigint[], OUT o_payload text[],
+    OUT o_ahead bigint[], OUT o_more boolean)
 LANGUAGE plpgsql
 {careful_plans} AS $$
 DECLARE
-    v_now    bigint;
-    v_locked boolean := false;
-    v_node   record;
-    v_free   integer;
-    v_slots  integer;
-    v_ahead  integer;
-    v_taken  bigint[];
+    v_now        bigint;
+    v_began      bigint;
+    v_locked     boolean := false;
+    v_parts      taskyard.stretch[];
+    v_freed      bigint[];
+    v_node       record;
+    v_load       record;
+    v_bodies     integer := 0;
+    v_free       integer;
+    v_slots      integer;
+    v_ahead      integer;
+    v_taken      bigint[];
+    v_got        integer;
+    v_priorities smallint[];
 BEGIN
     -- Where nobody holds a key, none of these does.
     IF (cardinality(p_nos) > 0 OR p_others IS NOT NULL) AND EXISTS (SELECT 1 FROM taskyard.held) THEN
@@ -29,19 +38,28 @@ BEGIN
                        SELECT r.keys FROM taskyard.running AS r WHERE r.no = v.no OFFSET 0) AS r
              WHERE r.keys IS NOT NULL);
     END IF;
+    v_began := taskyard.wall_clock();
     IF p_lease IS NOT NULL AND NOT v_locked THEN
-        v_locked := taskyard.needs_lock(p_lease, least(p_room + p_want_ahead, 500));
+        v_parts := taskyard.stretches(p_lease);
+        v_locked := taskyard.needs_lock(v_parts, least(p_room + p_want_ahead, 500));
     END IF;
     IF v_locked THEN
         PERFORM taskyard.lock_room();
     END IF;
+    PERFORM taskyard.lock_nodes(p_under || p_lease);
     v_now := taskyard.moment(p_clock);
 
     IF cardinality(p_nos) > 0 OR p_others IS NOT NULL THEN
-        SELECT e.* INTO o_accepted, o_accepted_attempt, o_cancelled
-          FROM taskyard.end_attempts(v_now, p_nos, p_attempts, p_results, p_others, p_errors) AS e;
+        SELECT e.* INTO o_accepted, o_accepted_attempt, o_accepted_lease, o_cancelled, v_freed
+          FROM taskyard.end_attempts(v_now, p_nos, p_attempts, p_leases, p_results, p_others, p_errors) AS e;
         IF o_accepted IS NOT NULL THEN
             PERFORM taskyard.tell();
+        END IF;
+        IF v_freed IS NOT NULL THEN
+            PERFORM taskyard.lighten(v_freed);
+        END IF;
+        IF p_others IS NOT NULL AND p_lease IS NOT NULL THEN
+            v_parts := taskyard.stretches(p_lease);  -- they may have come back
         END IF;
     END IF;
     IF p_lease IS NULL THEN
@@ -51,13 +69,15 @@ BEGIN
     -- Claims of one lease go one after the other, and none while the lease is being taken away.
     SELECT n.id, n.state, n.slots, n.until > v_now AS alive,
            EXISTS (SELECT 1 FROM taskyard.nodes AS o WHERE o.id = n.id AND o.lease > n.lease) AS superseded
-      INTO v_node FROM taskyard.nodes AS n WHERE n.lease = p_lease FOR NO KEY UPDATE OF n;
+      INTO v_node FROM taskyard.nodes AS n WHERE n.lease = p_lease;
     o_more := false;
     IF NOT FOUND THEN
         o_refused := 'this lease has ended';
         RETURN;
     END IF;
-    IF EXISTS (SELECT 1 FROM taskyard.requests WHERE lease = p_lease AND number >= p_number LIMIT 1) THEN
+    SELECT l.number, l.running INTO v_load
+      FROM taskyard.loads AS l WHERE l.lease = p_lease ORDER BY l.entry DESC LIMIT 1;
+    IF v_load.number >= p_number THEN
         SELECT array_agg(x.no), array_agg(x.no) FILTER (WHERE x.started_at IS NULL) INTO v_taken, o_ahead
           FROM (SELECT r.no, r.started_at FROM taskyard.running AS r
                        CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = r.no OFFSET 0) AS t
@@ -70,41 +90,42 @@ BEGIN
             WHEN v_node.state <> 'ready' THEN 'this node is ' || v_node.state
             WHEN (SELECT value FROM taskyard.meta WHERE name = 'paused') = 'true' THEN 'the yard is paused'
         END;
-        IF o_refused IS NOT NULL THEN
-            RETURN;
-        END IF;
-        v_free := greatest(0, least(p_room, v_node.slots - (
-            SELECT count(*) FROM taskyard.running AS r
-             WHERE r.lease = p_lease AND r.started_at IS NOT NULL)::integer));
+        v_free := greatest(0, least(p_room, v_node.slots - v_load.running));
         -- No more than 500 at a time: the answer is one row, and payloads may be large.
         v_slots := least(v_free, 500);
         v_ahead := least(p_want_ahead, 500 - v_slots);
-        IF v_slots + v_ahead <= 0 THEN
+        IF o_refused IS NOT NULL OR v_slots + v_ahead <= 0 THEN
             RETURN;
         END IF;
         IF v_locked THEN
-            SELECT s.o_now || s.o_later, s.o_later, s.o_more INTO v_taken, o_ahead, o_more
+            SELECT s.o_now || s.o_later, s.o_later, s.o_more, cardinality(s.o_now)
+              INTO v_taken, o_ahead, o_more, v_bodies
               FROM taskyard.search_exactly(v_now, p_lease, p_number, v_slots, v_ahead) AS s;
+            v_got := cardinality(v_taken);
         ELSE
-            SELECT s.o_no, s.o_id, s.o_kind, s.o_lane, s.o_attempt, s.o_charged, s.o_max_charged,
-                   s.o_timeout, s.o_payload, s.o_keyed, s.o_ahead, s.o_more
-              INTO o_no, o_id, o_kind, o_lane, o_attempt, o_charged, o_max_charged, o_timeout, o_payload,
-                   o_keyed, o_ahead, o_more
-              FROM taskyard.search_freely(v_now, p_lease, p_number, v_slots, v_ahead) AS s;
+            SELECT s.o_no, s.o_id, s.o_route, s.o_lane, s.o_attempt, s.o_charged, s.o_max_charged,
+                   s.o_timeout, s.o_payload, s.o_priority, s.o_ahead, s.o_more
+              INTO o_no, o_id, o_route, o_lane, o_attempt, o_charged, o_max_charged, o_timeout, o_payload,
+                   v_priorities, o_ahead, o_more
+              FROM taskyard.search_freely(v_now, p_lease, p_number, v_slots, v_ahead, v_parts) AS s;
+            v_got := coalesce(cardinality(o_no), 0);
+            v_bodies := v_got - coalesce(cardinality(o_ahead), 0);
         END IF;
-        o_more := o_more OR v_free > v_slots
-            AND greatest(cardinality(v_taken), cardinality(o_no)) >= v_slots;
-        IF cardinality(v_taken) > 0 OR cardinality(o_no) > 0 THEN
-            INSERT INTO taskyard.requests (lease, number) VALUES (p_lease, p_number);
-            -- Only the last few: a range without an end would walk over all that were deleted.
-            DELETE FROM taskyard.requests
-             WHERE lease = p_lease AND number < p_number AND number >= p_number - 64;
+        o_more := o_more OR v_free > v_slots AND v_got >= v_slots;
+        IF v_got > 0 THEN
+            PERFORM taskyard.shift_load(p_lease, v_bodies, p_number);
+        END IF;
+        IF v_got < v_slots AND NOT o_more AND EXISTS (SELECT 1 FROM taskyard.floors) THEN
+            o_more := taskyard.look_below(p_lease);
         END IF;
     END IF;
     IF cardinality(v_taken) > 0 THEN
-        SELECT s.* INTO o_no, o_id, o_kind, o_lane, o_attempt, o_charged, o_max_charged, o_timeout,
-                        o_payload, o_keyed
+        SELECT s.* INTO o_no, o_id, o_route, o_lane, o_attempt, o_charged, o_max_charged, o_timeout,
+                        o_payload, v_priorities
           FROM taskyard.load(v_taken) AS s;
+    END IF;
+    IF v_got >= 100 OR v_got > 0 AND taskyard.wall_clock() - v_began > 3000 + 50 * v_got THEN
+        PERFORM taskyard.raise_floors(o_lane, o_route, v_priorities);
     END IF;
 END
 $$;

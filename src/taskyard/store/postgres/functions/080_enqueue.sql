@@ -49,7 +49,7 @@ $$;
 -- requires) are joined by the unit separator, which no name contains. p_joined: the transaction is
 -- one of the caller's and may last, so no lock is taken that others wait for if it can be helped.
 CREATE OR REPLACE FUNCTION taskyard.enqueue(
-    p_clock bigint, p_by_no bigint, p_by_attempt integer,
+    p_clock bigint, p_by_no bigint, p_by_attempt integer, p_by_lease bigint,
     p_lanes text[], p_kinds text[], p_requires text[],
     p_id text[], p_lane integer[], p_route integer[], p_priority smallint[], p_max_charged integer[],
     p_timeout bigint[], p_payload text[], p_run_at bigint[], p_delay bigint[], p_deadline bigint[],
@@ -76,7 +76,9 @@ BEGIN
         PERFORM taskyard.lock_room();
     END IF;
     IF p_by_no IS NOT NULL THEN
-        PERFORM 1 FROM taskyard.running WHERE no = p_by_no AND attempt = p_by_attempt FOR KEY SHARE;
+        PERFORM 1 FROM taskyard.running
+          WHERE no = p_by_no AND attempt = p_by_attempt AND (p_by_lease = 0 OR lease = p_by_lease)
+            FOR KEY SHARE;
         o_stale := NOT FOUND;
     END IF;
     IF o_stale OR cardinality(p_id) = 0 THEN
@@ -87,6 +89,14 @@ BEGIN
         v_lanes := taskyard.lane_numbers(p_lanes);
         v_routes := taskyard.route_numbers(p_kinds, p_requires);
     END IF;
+    INSERT INTO taskyard.queues (route, lane, priority)
+    SELECT q.route, q.lane, q.priority
+      FROM (SELECT DISTINCT v_routes[u.route] AS route, v_lanes[u.lane] AS lane, u.priority
+              FROM unnest(p_route, p_lane, p_priority) AS u (route, lane, priority)) AS q
+     WHERE NOT EXISTS (SELECT 1 FROM taskyard.queues AS k
+                        WHERE k.route = q.route AND k.lane = q.lane AND k.priority = q.priority)
+     ORDER BY q.route, q.lane, q.priority
+        ON CONFLICT DO NOTHING;
     v_now := taskyard.moment(p_clock);
     v_nos := ARRAY(SELECT nextval('taskyard.seq') FROM generate_series(1, cardinality(p_id)));
 

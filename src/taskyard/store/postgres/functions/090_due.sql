@@ -5,8 +5,12 @@ CREATE OR REPLACE FUNCTION taskyard.promote(p_clock bigint, p_limit integer, OUT
 LANGUAGE plpgsql
 {careful_plans} AS $$
 DECLARE
-    v_now   bigint := taskyard.moment(p_clock);
-    v_place tid[];
+    v_now        bigint := taskyard.moment(p_clock);
+    v_place      tid[];
+    v_lanes      integer[];
+    v_routes     integer[];
+    v_priorities smallint[];
+    v_seqs       bigint[];
 BEGIN
     SELECT array_agg(d.place) INTO v_place
       FROM (SELECT p.ctid AS place FROM taskyard.pending AS p WHERE p.run_at <= v_now
@@ -22,8 +26,12 @@ BEGIN
                    t.keys IS NOT NULL, t.rota, 'due', t.keys, t.dedup, d.deadline, d.node
               FROM due AS d
                    CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = d.no OFFSET 0) AS t
+            RETURNING lane, route, priority, seq
         )
-        SELECT count(*) INTO o_count FROM due;
+        SELECT count(*), array_agg(q.lane), array_agg(q.route), array_agg(q.priority), array_agg(q.seq)
+          INTO o_count, v_lanes, v_routes, v_priorities, v_seqs
+          FROM queued AS q;
+        PERFORM taskyard.reopen(v_lanes, v_routes, v_priorities, v_seqs);
         PERFORM taskyard.tell();
     END IF;
     SELECT p.run_at INTO o_next FROM taskyard.pending AS p ORDER BY p.run_at LIMIT 1;

@@ -140,6 +140,8 @@ BEGIN
         RAISE EXCEPTION 'task % keeps moving', p_id USING ERRCODE = 'serialization_failure';
     END IF;
     UPDATE taskyard.tasks SET priority = p_priority WHERE no = v_task.o_no RETURNING * INTO t;
+    INSERT INTO taskyard.queues (route, lane, priority) VALUES (t.route, t.lane, t.priority)
+        ON CONFLICT DO NOTHING;
     IF v_was.due IS NOT NULL THEN
         INSERT INTO taskyard.pending (no, run_at, deadline, lane, attempt, charged, losses, reason, node)
         VALUES (t.no, v_was.due, t.deadline, t.lane, v_was.attempt, v_was.charged, v_was.losses, v_was.reason,
@@ -150,6 +152,7 @@ BEGIN
         VALUES (t.seq, t.no, t.lane, t.route, v_was.attempt, v_was.charged, v_was.losses, t.priority,
                 t.keys IS NOT NULL OR v_was.reason = 'rescued', t.rota, v_was.reason, t.keys, t.dedup,
                 t.deadline, v_was.node);
+        PERFORM taskyard.reopen(ARRAY[t.lane], ARRAY[t.route], ARRAY[t.priority], ARRAY[t.seq]);
     END IF;
     PERFORM taskyard.passed_over(t.keys);
     PERFORM taskyard.note(taskyard.moment(p_clock), p_actor, 'prioritize', 'task:' || p_id,

@@ -10,11 +10,14 @@ DECLARE
 BEGIN
     PERFORM taskyard.lock_room();
     v_now := taskyard.moment(p_clock);
-    v_lease := nextval('taskyard.leases');
+    -- Not only higher than any before: also one that a server which lost its last writes never gave out.
+    v_lease := greatest(nextval('taskyard.leases'), taskyard.wall_clock());
+    PERFORM setval('taskyard.leases', v_lease);
     INSERT INTO taskyard.nodes (lease, id, state, kinds, capabilities, labels, slots, process, lease_us,
                                 until, registered_at, seen_at)
     VALUES (v_lease, p_id, 'ready', p_kinds, p_capabilities, p_labels, p_slots, p_process, p_lease_us,
             v_now + p_lease_us, v_now, v_now);
+    INSERT INTO taskyard.loads (lease, entry, number, running) VALUES (v_lease, 1, 0, 0);
     INSERT INTO taskyard.node_routes (lease, route)
     SELECT v_lease, r.no FROM taskyard.routes AS r
      WHERE r.kind = ANY (p_kinds) AND r.requires <@ p_capabilities;
@@ -90,7 +93,7 @@ DECLARE
     v_now bigint := taskyard.moment(p_clock);
 BEGIN
     IF p_verdicts IS NOT NULL THEN
-        PERFORM taskyard.end_attempts(v_now, '{}', '{}', '{}', p_verdicts, p_errors);
+        PERFORM taskyard.end_attempts(v_now, '{}', '{}', '{}', '{}', p_verdicts, p_errors);
     END IF;
     IF p_noted > 0 THEN
         INSERT INTO taskyard.audit (at, actor, action, subject, detail)
@@ -98,7 +101,7 @@ BEGIN
           FROM taskyard.nodes AS n WHERE n.lease = p_lease;
     END IF;
     DELETE FROM taskyard.node_routes WHERE lease = p_lease;
-    DELETE FROM taskyard.requests WHERE lease = p_lease;
+    DELETE FROM taskyard.loads WHERE lease = p_lease;
     DELETE FROM taskyard.nodes WHERE lease = p_lease;
     DELETE FROM taskyard.duties WHERE holder = p_lease;
     PERFORM taskyard.tell();

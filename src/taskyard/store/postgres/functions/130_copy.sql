@@ -26,6 +26,10 @@ BEGIN
           FROM given
             ON CONFLICT DO NOTHING
         RETURNING no
+    ), lines AS (
+        INSERT INTO taskyard.queues (route, lane, priority)
+        SELECT DISTINCT g.route_no, g.lane_no, g.priority FROM given AS g
+            ON CONFLICT DO NOTHING
     ), fresh AS MATERIALIZED (
         SELECT g.* FROM given AS g JOIN saved AS s ON s.no = g.no
     ), queued AS (
@@ -58,6 +62,7 @@ BEGIN
       FROM fresh AS f
            CROSS JOIN LATERAL json_to_recordset(f.failures) AS a (
                attempt integer, reason text, at bigint, started_at bigint, node text, error json);
+    DELETE FROM taskyard.floors;
     -- What comes next comes behind them.
     PERFORM setval('taskyard.seq', greatest(nextval('taskyard.seq'), (
         SELECT max(greatest(g.no, g.seq))

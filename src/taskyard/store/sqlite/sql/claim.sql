@@ -69,7 +69,7 @@ UPDATE taskyard_tasks SET parked_on = v.key
 -- :load  what their worker needs to run these
 SELECT json_group_array(json_array(
            t.no, t.id, r.kind, l.name, t.attempt, t.charged, t.max_charged, t.timeout / 1e6,
-           CAST(p.payload AS TEXT), json(iif(t.keys IS NULL, 'false', 'true')), t.lease))
+           CAST(p.payload AS TEXT), t.lease))
   FROM json_each(?1) AS v
        CROSS JOIN taskyard_tasks AS t ON t.no = v.value
        CROSS JOIN taskyard_payloads AS p ON p.no = t.no

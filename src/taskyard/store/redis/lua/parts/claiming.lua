@@ -152,12 +152,12 @@ local function look(search)
   return cut_short and #taken.now + #taken.later > 0
 end
 
--- Definitions of these tasks, and [no, attempt, charged, keyed] of each.
+-- Definitions of these tasks, and [no, attempt, charged] of each.
 local function describe(nos)
   local rows = {}
   for at, no in ipairs(nos) do
     local task = load(no)
-    rows[at] = { as_number(no), task[ATTEMPT], task[CHARGED], task[KEY_NAMES] and true or false }
+    rows[at] = { as_number(no), task[ATTEMPT], task[CHARGED] }
   end
   return { cmsgpack.pack(rows), get_many(K.tasks, nos) }
 end

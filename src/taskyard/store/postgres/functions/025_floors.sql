@@ -1,0 +1,202 @@
+-- Floors keep claims from reading past the dead rows at the head of an order (migrations/0002 says
+-- where those come from). A floor is a guess that may be too high: a transaction that took its place
+-- early and commits late appears below it. Three things make up for that: a floor is what was seen
+-- one pass ago; whoever puts a task back lowers it; and somebody looks below it every second, and
+-- whenever a node finds less than it could run. Where looking is slow it is done for a twentieth of
+-- the time. Without churn there are no floors, and everything is looked at every time.
+
+CREATE OR REPLACE FUNCTION taskyard.wall_clock() RETURNS bigint
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+END
+$$;
+
+-- lock_floors: floors are changed by one at a time. Whoever holds this lock waits for nobody.
+CREATE OR REPLACE FUNCTION taskyard.lock_floors() RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('taskyard.floors', 0));
+END
+$$;
+
+CREATE OR REPLACE FUNCTION taskyard.try_lock_floors() RETURNS boolean
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN (
+        SELECT pg_try_advisory_xact_lock(hashtextextended('taskyard.floors', 0)));
+END
+$$;
+
+-- holes: the floor of each lane, route and priority that has one; an index seek each.
+CREATE OR REPLACE FUNCTION taskyard.holes() RETURNS SETOF taskyard.floors
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN QUERY
+    WITH RECURSIVE hole AS (
+        (SELECT f AS floor, f.lane, f.route, f.priority FROM taskyard.floors AS f
+          ORDER BY f.lane, f.route, f.priority, f.pass DESC LIMIT 1)
+        UNION ALL
+        SELECT n.floor, n.lane, n.route, n.priority
+          FROM hole AS h
+               CROSS JOIN LATERAL (
+                   SELECT f AS floor, f.lane, f.route, f.priority FROM taskyard.floors AS f
+                    WHERE (f.lane, f.route, f.priority) > (h.lane, h.route, h.priority)
+                    ORDER BY f.lane, f.route, f.priority, f.pass DESC LIMIT 1) AS n
+    )
+    SELECT (h.floor).* FROM hole AS h;
+END
+$$;
+
+-- set_floor: in place of the one there was (or of none: p_old.pass is NULL). Needs the lock of floors.
+CREATE OR REPLACE FUNCTION taskyard.set_floor(
+    p_old taskyard.floors, p_lane integer, p_route integer, p_priority smallint,
+    p_raised_at bigint, p_safe bigint, p_seen bigint, p_looked_at bigint, p_cost bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO taskyard.floors (lane, route, priority, pass, raised_at, safe, seen, looked_at, cost)
+    VALUES (p_lane, p_route, p_priority, coalesce(p_old.pass, 0) + 1, p_raised_at, p_safe, p_seen,
+            p_looked_at, p_cost);
+    PERFORM taskyard.drop_floor(p_old);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION taskyard.drop_floor(p_old taskyard.floors) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM taskyard.floors AS f
+     WHERE f.lane = p_old.lane AND f.route = p_old.route AND f.priority = p_old.priority
+       AND f.pass = p_old.pass;
+END
+$$;
+
+-- raise_floors: after a claim took many from these lanes, routes and priorities, or took long: let
+-- the next ones begin further on. At most ten times a second each.
+CREATE OR REPLACE FUNCTION taskyard.raise_floors(
+    p_lanes integer[], p_routes integer[], p_priorities smallint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_mine  boolean := false;
+    v_now   bigint := taskyard.wall_clock();
+    v_last  bigint;
+    v_below bigint;
+    v_seen  bigint;
+    v_at    bigint;
+    v_cost  bigint;
+    v_group record;
+    v_old   taskyard.floors%ROWTYPE;
+BEGIN
+    FOR v_group IN
+        SELECT DISTINCT g.lane, g.route, g.priority
+          FROM unnest(p_lanes, p_routes, p_priorities) AS g (lane, route, priority)
+    LOOP
+        SELECT * INTO v_old FROM taskyard.floors AS f
+         WHERE f.lane = v_group.lane AND f.route = v_group.route AND f.priority = v_group.priority
+         ORDER BY f.pass DESC LIMIT 1;
+        CONTINUE WHEN v_old.raised_at > v_now - 100000;
+        IF NOT v_mine THEN
+            v_mine := taskyard.try_lock_floors();
+            EXIT WHEN NOT v_mine;
+            SELECT * INTO v_old FROM taskyard.floors AS f
+             WHERE f.lane = v_group.lane AND f.route = v_group.route AND f.priority = v_group.priority
+             ORDER BY f.pass DESC LIMIT 1;
+            CONTINUE WHEN v_old.raised_at > v_now - 100000;
+        END IF;
+        v_last := (SELECT s.last_value FROM taskyard.seq AS s);
+        v_below := NULL;
+        v_at := v_old.looked_at;
+        v_cost := v_old.cost;
+        IF v_old.pass IS NULL OR v_now - v_at > greatest(1000000, 20 * v_cost) THEN
+            v_at := taskyard.wall_clock();
+            v_below := (SELECT r.seq FROM taskyard.ready AS r
+                         WHERE r.lane = v_group.lane AND r.route = v_group.route AND r.rota = ''
+                           AND r.priority = v_group.priority
+                           AND r.seq < coalesce(v_old.safe, 9223372036854775807)
+                         ORDER BY r.seq LIMIT 1);
+            v_cost := taskyard.wall_clock() - v_at;
+        END IF;
+        v_seen := coalesce(v_below, (
+            SELECT r.seq FROM taskyard.ready AS r
+             WHERE r.lane = v_group.lane AND r.route = v_group.route AND r.rota = ''
+               AND r.priority = v_group.priority AND r.seq >= coalesce(v_old.safe, 9223372036854775807)
+             ORDER BY r.seq LIMIT 1), v_last);
+        PERFORM taskyard.set_floor(
+            v_old, v_group.lane, v_group.route, v_group.priority, v_now,
+            least(coalesce(v_old.seen, 0), v_seen), v_seen, v_at, v_cost);
+    END LOOP;
+END
+$$;
+
+-- look_below: a node found less than it could run: look below the floors of what it serves, except
+-- where that takes long and was done a moment ago. True if something is there. A floor that saves
+-- nothing any more is dropped.
+CREATE OR REPLACE FUNCTION taskyard.look_below(p_lease bigint) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_found boolean := false;
+    v_first bigint;
+    v_at    bigint;
+    v_cost  bigint;
+    v_floor taskyard.floors%ROWTYPE;
+BEGIN
+    FOR v_floor IN
+        SELECT h.* FROM taskyard.holes() AS h
+         WHERE EXISTS (SELECT 1 FROM taskyard.node_routes AS s WHERE s.lease = p_lease AND s.route = h.route)
+    LOOP
+        v_at := taskyard.wall_clock();
+        CONTINUE WHEN v_floor.cost > 2000 AND v_at - v_floor.looked_at < 20 * v_floor.cost;
+        v_first := (SELECT r.seq FROM taskyard.ready AS r
+                     WHERE r.lane = v_floor.lane AND r.route = v_floor.route AND r.rota = ''
+                       AND r.priority = v_floor.priority AND r.seq < v_floor.safe
+                     ORDER BY r.seq LIMIT 1);
+        v_cost := taskyard.wall_clock() - v_at;
+        IF v_first IS NOT NULL THEN
+            PERFORM taskyard.reopen(ARRAY[v_floor.lane], ARRAY[v_floor.route], ARRAY[v_floor.priority],
+                                    ARRAY[v_first]);
+            v_found := true;
+        ELSIF v_cost < 300 AND v_at - v_floor.raised_at > 1000000 THEN
+            IF taskyard.try_lock_floors() THEN
+                PERFORM taskyard.drop_floor(v_floor);
+            END IF;
+        ELSIF v_cost > 2000 AND taskyard.try_lock_floors() THEN
+            -- If somebody has set it anew meanwhile, that one stands.
+            PERFORM taskyard.set_floor(
+                f, f.lane, f.route, f.priority, f.raised_at, f.safe, f.seen, v_at, v_cost)
+              FROM taskyard.floors AS f
+             WHERE f.lane = v_floor.lane AND f.route = v_floor.route AND f.priority = v_floor.priority
+               AND f.pass = v_floor.pass;
+        END IF;
+    END LOOP;
+    RETURN v_found;
+END
+$$;
+
+-- reopen: these places are ready again; a floor above one comes down to it. To be called after they
+-- were made ready: whoever sets a floor after that sees them.
+CREATE OR REPLACE FUNCTION taskyard.reopen(
+    p_lanes integer[], p_routes integer[], p_priorities smallint[], p_seqs bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_group record;
+    v_old   taskyard.floors%ROWTYPE;
+BEGIN
+    IF p_lanes IS NULL OR NOT EXISTS (SELECT 1 FROM taskyard.floors) THEN
+        RETURN;
+    END IF;
+    PERFORM taskyard.lock_floors();
+    FOR v_group IN
+        SELECT g.lane, g.route, g.priority, min(g.seq) AS seq
+          FROM unnest(p_lanes, p_routes, p_priorities, p_seqs) AS g (lane, route, priority, seq)
+         GROUP BY g.lane, g.route, g.priority
+    LOOP
+        SELECT * INTO v_old FROM taskyard.floors AS f
+         WHERE f.lane = v_group.lane AND f.route = v_group.route AND f.priority = v_group.priority
+         ORDER BY f.pass DESC LIMIT 1;
+        IF v_old.safe > v_group.seq OR v_old.seen > v_group.seq THEN
+            PERFORM taskyard.set_floor(
+                v_old, v_group.lane, v_group.route, v_group.priority, v_old.raised_at,
+                least(v_old.safe, v_group.seq), least(v_old.seen, v_group.seq), v_old.looked_at, v_old.cost);
+        END IF;
+    END LOOP;
+END
+$$;
