@@ -28,6 +28,7 @@ T = TypeVar("T")
 ACTOR = "ann"
 EVERYTHING = 1000
 MOST_ASKS = 50
+FORGED = -1  # in the place of how many attempts ago: the last one, under a lease that is not its
 EXPLAINED = 2  # waiting tasks that are asked about after each step
 
 
@@ -66,7 +67,7 @@ class Side:
         """`by` is a task and how many attempts of it came after the one that asks."""
         held = None if by is None else self._attempt(*by)
         hold = None if held is None else held.hold
-        fence = None if held is None else (held.id, held.attempt)
+        fence = None if held is None else (held.id, self._believed(held))
         await self._alike(
             self.store.enqueue(tasks, by=hold), lambda: self.model.enqueue(tasks, by=fence)
         )
@@ -74,7 +75,14 @@ class Side:
     def _attempt(self, task_id: str, back: int) -> Claimed | None:
         """The last attempt of a task, or one from before; None if there was none."""
         attempts = self._attempts.get(task_id, [])
-        return attempts[-1 - back] if back < len(attempts) else None
+        if back == FORGED and attempts:
+            return msgspec.structs.replace(attempts[-1], lease=attempts[-1].lease + 1)
+        return attempts[-1 - back] if 0 <= back < len(attempts) else None
+
+    def _believed(self, said: Claimed | Verdict) -> int:
+        """The number of an attempt, or 0 if another lease than this has claimed it."""
+        mine = [task for task in self._attempts[said.id] if task.attempt == said.attempt]
+        return said.attempt if [task.lease for task in mine] == [said.lease] else 0
 
     def verdicts(self, endings: Sequence[tuple[str, int, Outcome]]) -> list[Verdict]:
         """Of (task, attempts that came after it, outcome), as far as there were such attempts."""
@@ -86,23 +94,26 @@ class Side:
         self._check_finished(verdicts, await self.store.finish(verdicts))
 
     def _check_finished(self, verdicts: Sequence[Verdict], got: list[Finished | Stale]) -> None:
-        assert got == [
-            Stale(v.no, v.attempt) if state is None else Finished(v.no, state)
-            for v, state in ((v, self.model.finish(v)) for v in verdicts)
-        ]
+        wanted: list[Finished | Stale] = []
+        for said in verdicts:
+            believed = msgspec.structs.replace(said, attempt=self._believed(said))
+            state = self.model.finish(believed)
+            stale = Stale(said.no, said.attempt)
+            wanted.append(stale if state is None else Finished(said.no, state))
+        assert got == wanted
 
     async def mark_started(self, wanted: Sequence[tuple[str, int]]) -> None:
         found = [self._attempt(*one) for one in wanted]
         tasks = [task for task in found if task is not None]
         await self.store.mark_started([task.hold for task in tasks])
         for task in tasks:
-            self.model.mark_started(task.id, task.attempt)
+            self.model.mark_started(task.id, self._believed(task))
 
     async def report(self, task_id: str, back: int, progress: Progress) -> None:
         task = self._attempt(task_id, back)
         if task is not None:
             got = await self.store.report(task.hold, progress)
-            assert got == self.model.report(task.id, task.attempt, progress)
+            assert got == self.model.report(task.id, self._believed(task), progress)
 
     async def promote(self) -> None:
         assert await self.store.promote() == self.model.promote()
@@ -151,6 +162,7 @@ class Side:
         if label in self.model.nodes:
             self.model.beat(label)
         self._check_news(label, news)
+        await self._check_holds(label)
 
     async def news(self, label: str) -> None:
         self._check_news(label, await self.store.news(self._leases[label]))
@@ -158,8 +170,12 @@ class Side:
     def _check_news(self, label: str, news: News) -> None:
         assert news.lost == (label not in self.model.nodes)
         runs = [(self._last(task), task.asked) for task in self.model.running_on(label)]
-        assert set(news.holds) == {held.hold for held, _ in runs}
         assert set(news.asks) == {Ask(held.no, held.attempt, what) for held, what in runs if what}
+
+    async def _check_holds(self, label: str) -> None:
+        holds = await self.store.holds(self._leases[label])
+        assert set(holds) == {self._last(task).hold for task in self.model.running_on(label)}
+        assert len(holds) == len(set(holds))
 
     def _last(self, task: ModelTask) -> Claimed:
         return self._attempts[task.id][-1]
@@ -285,7 +301,7 @@ class Side:
             "max_charged": task.new.max_charged,
             "timeout": task.new.timeout,
             "payload": task.new.payload,
-            "lease": self._leases[label] if claimed.lease else 0,
+            "lease": self._leases[label],
         }
 
     async def _notice_expired(self) -> None:

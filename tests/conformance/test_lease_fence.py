@@ -51,14 +51,13 @@ async def twice_given(store: Store, **options: object) -> tuple[Claimed, Claimed
 
 
 @pytest.mark.spec("engine-19")
-async def test_a_claim_and_a_beat_name_the_lease(store: Store) -> None:
+async def test_a_claim_and_what_is_held_name_the_lease(store: Store) -> None:
     worker = await node(store)
     task = await running(store, worker)
 
     assert task.lease == worker.lease
     assert (await worker.ask_again()).tasks == [task]
-    assert worker.beat().holds == (hold(task),)
-    assert (await store.news(worker.lease)).holds == (hold(task),)
+    assert await worker.holds() == {hold(task)}
 
 
 @pytest.mark.spec("engine-19")

@@ -104,6 +104,12 @@ class Worker:
     def beat(self) -> News:
         return self.store.beat(self.lease, timeout=10)
 
+    async def holds(self) -> set[Hold]:
+        """What the store thinks this node runs."""
+        holds = await self.store.holds(self.lease)
+        assert len(holds) == len(set(holds))
+        return set(holds)
+
 
 async def node(store: Store, name: str = "node-a", **options: Any) -> Worker:
     """Register a node with ten slots for kind `work`, unless told otherwise."""

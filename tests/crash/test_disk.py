@@ -166,7 +166,8 @@ async def test_a_full_disk_is_a_clear_error_and_loses_nothing(
     assert (await store.counts())[State.RUNNING] == 1
     disk.full = False
 
-    assert worker.beat().holds
+    assert not worker.beat().lost
+    assert await worker.holds()
     await finish(store, succeeded(task))
     await enqueued(store)
     assert (await store.counts())[State.COMPLETED] == 1

@@ -233,7 +233,7 @@ def heartbeat(
         1,
         0.6,
         bodies,
-        on_news=lambda news, asked: None,
+        on_news=lambda news: None,
         on_danger=danger,
         leave=leave,
     )
@@ -325,10 +325,10 @@ async def test_nothing_is_claimed_while_the_lease_is_in_danger(yard: Yard) -> No
         task = await until(handle, State.QUEUED)
         assert (task.reason, task.charged) == ("released", 0)
         late = await endless.enqueue()
-        worker._hear(await yard.store.news(worker.lease), time.monotonic())  # read, not renewed
+        worker._hear(await yard.store.news(worker.lease))  # read, not renewed
         await asyncio.sleep(0.2)
         assert await late.status() is State.QUEUED
-        worker._hear_beat(yard.store.beat(worker.lease, timeout=5), time.monotonic())
+        worker._hear_beat(yard.store.beat(worker.lease, timeout=5))
         await running(handle)
         await running(late)
     assert sorted(attempts) == [1, 1, 2]

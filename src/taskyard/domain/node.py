@@ -79,7 +79,6 @@ class News(msgspec.Struct, frozen=True):
 
     lost: bool = False  # the lease is gone: nothing of ours is accepted any more
     asks: tuple[Ask, ...] = ()
-    holds: tuple[Hold, ...] = ()  # everything the store thinks this node runs
 
 
 def may_serve(

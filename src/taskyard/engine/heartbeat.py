@@ -51,7 +51,7 @@ class Heartbeat:
         lease_seconds: float,
         watched: Watched,
         *,
-        on_news: Callable[[News, float], None],
+        on_news: Callable[[News], None],
         on_danger: Callable[[], None],
         since: float | None = None,
         leave: Callable[[int], None] = os._exit,
@@ -121,7 +121,6 @@ class Heartbeat:
 
     def _beat(self, now: float) -> bool:
         """Renew. Counts from before the call: the store's clock started no earlier."""
-        asked = time.monotonic()
         try:
             news = self._store.beat(self._lease, timeout=self._patience(now))
         except Exception as error:
@@ -133,7 +132,7 @@ class Heartbeat:
                 self.steady_since = lease_time()
             self.renewed = now
             self._endangered = None
-        self._tell(self._on_news, news, asked)
+        self._tell(self._on_news, news)
         return True
 
     def _patience(self, now: float) -> float:

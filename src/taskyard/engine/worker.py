@@ -71,6 +71,7 @@ class Worker:
         self.lease: Lease = 0
         self.hand = Hand(slots)
         self._orphans: frozenset[Hold] = frozenset()
+        self._has_beaten = False
         self._started = False
         self._draining = False
         self._endangering = False
@@ -286,27 +287,31 @@ class Worker:
     async def _read_news(self) -> None:
         """Cancel reaches a running body with the hint, not only with the next beat."""
         while True:
-            rang = await self._news_bell.wait()
-            if rang and self.hand.running:
-                lease, asked = self.lease, time.monotonic()
-                try:
+            if not await self._news_bell.wait():
+                continue
+            lease = self.lease
+            try:
+                if self.hand.running:
                     news = await self._store.news(lease)
-                except Exception as error:
-                    log.warning("news", error=str(error))
-                else:
                     if lease == self.lease:  # not of one that was replaced meanwhile
-                        self._hear(news, asked)
-                await asyncio.sleep(NEWS_EVERY)
+                        self._hear(news)
+                if self._has_beaten:
+                    self._has_beaten = False
+                    await self._compare(lease)
+            except Exception as error:
+                log.warning("news", error=str(error))
+            await asyncio.sleep(NEWS_EVERY)
 
-    def _hear_beat(self, news: News, asked: float) -> None:
+    def _hear_beat(self, news: News) -> None:
         """Only a beat renews: news that were merely read say nothing about the lease."""
         if self._endangering and not news.lost:
             self._endangering = False
             self._pump.hint()
-        self._hear(news, asked)
+        self._hear(news)
+        self._has_beaten = True
+        self._news_bell.ring()
 
-    def _hear(self, news: News, asked: float) -> None:
-        """`asked` is when the question was sent: what was claimed later is not in the answer."""
+    def _hear(self, news: News) -> None:
         if news.lost:
             self._lost()
             return
@@ -314,10 +319,16 @@ class Worker:
             job = self.hand.running.get(ask.no)
             if job is not None and job.claimed.attempt == ask.attempt and job.stop is None:
                 job.ask(Stop.CANCEL)
-        self._reconcile(news, asked)
 
-    def _reconcile(self, news: News, asked: float) -> None:
-        held = frozenset(news.holds)
+    async def _compare(self, lease: Lease) -> None:
+        """As often as it beats, a worker compares what it runs with what the store thinks."""
+        asked = time.monotonic()
+        held = frozenset(await self._store.holds(lease))
+        if lease == self.lease:
+            self._reconcile(held, asked)
+
+    def _reconcile(self, held: frozenset[Hold], asked: float) -> None:
+        """`asked` is when the question was sent: what was claimed later is not in the answer."""
         for job in list(self.hand.running.values()):
             if job.claimed.hold not in held and job.taken < asked and job.stop is not Stop.LOST:
                 log.warning("attempt lost", task=job.claimed.id, attempt=job.claimed.attempt)

@@ -199,6 +199,9 @@ class Store(Protocol):
     async def news(self, lease: Lease) -> News:
         """What a beat would bring back, without the write."""
 
+    async def holds(self, lease: Lease) -> list[Hold]:
+        """Everything that runs under this lease, as the store sees it; may take longer."""
+
     async def drain(self, lease: Lease) -> None:
         """Claim nothing more under this lease; what runs goes on."""
 

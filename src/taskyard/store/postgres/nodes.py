@@ -42,15 +42,16 @@ def register_args(clock: int, node: NewNode) -> tuple[object, ...]:
     )
 
 
-def news(row: Any, lease: Lease) -> News:
+def news(row: Any) -> News:
     if row["o_lost"]:
         return News(lost=True)
-    held = zip(row["o_no"] or (), row["o_attempt"] or (), row["o_asked"] or (), strict=True)
-    runs = list(held)
-    return News(
-        asks=tuple(Ask(no, attempt, asked) for no, attempt, asked in runs if asked),
-        holds=tuple(Hold(no, attempt, lease) for no, attempt, _ in runs),
-    )
+    asks = zip(row["o_no"] or (), row["o_attempt"] or (), row["o_asked"] or (), strict=True)
+    return News(asks=tuple(Ask(*ask) for ask in asks))
+
+
+async def holds(database: Database, lease: Lease) -> list[Hold]:
+    found = await database.read(list[tuple[int, int, int]], "holds", lease)
+    return [Hold(*hold) for hold in found]
 
 
 async def rescue(

@@ -208,10 +208,13 @@ class PostgresStore:
             raise StoreUnavailable(f"the store {self._options.place} is closed")
         statement = in_namespace(nodes.BEAT, self._options.namespace)
         row = self._pulse.row(statement, self._now, lease, timeout=timeout)
-        return nodes.news(row, lease)
+        return nodes.news(row)
 
     async def news(self, lease: Lease) -> News:
-        return nodes.news(await self._database.row(nodes.NEWS, lease), lease)
+        return nodes.news(await self._database.row(nodes.NEWS, lease))
+
+    async def holds(self, lease: Lease) -> list[Hold]:
+        return await nodes.holds(self._database, lease)
 
     async def drain(self, lease: Lease) -> None:
         await self._database.value("SELECT taskyard.drain($1)", lease)

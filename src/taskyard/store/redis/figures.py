@@ -130,15 +130,16 @@ def _node(now: int, lease: bytes, packed: bytes, packed_lease: bytes, running: i
     )
 
 
-_holds = msgspec.msgpack.Decoder(list[tuple[int, int, Any]]).decode
+_asks = msgspec.msgpack.Decoder(list[tuple[int, int, str]]).decode
+_holds = msgspec.msgpack.Decoder(list[tuple[int, int]]).decode
 
 
-def news(lease: Lease, answer: bytes | None) -> News:
+def news(answer: bytes | None) -> News:
     """What a beat brings back; no answer means that the lease is gone."""
     if answer is None:
         return News(lost=True)
-    holds = _holds(answer)
-    return News(
-        asks=tuple(Ask(no, attempt, asked) for no, attempt, asked in holds if asked),
-        holds=tuple(Hold(no, attempt, lease) for no, attempt, _ in holds),
-    )
+    return News(asks=tuple(Ask(*ask) for ask in _asks(answer)))
+
+
+def holds(lease: Lease, answer: bytes) -> list[Hold]:
+    return [Hold(no, attempt, lease) for no, attempt in _holds(answer)]

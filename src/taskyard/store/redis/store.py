@@ -230,10 +230,13 @@ class RedisStore:
     def beat(self, lease: Lease, *, timeout: float) -> News:
         if not self._opened:
             raise StoreUnavailable(f"the store {self.address} is closed")
-        return figures.news(lease, self._blocking.write("beat", lease, timeout=timeout))
+        return figures.news(self._blocking.write("beat", lease, timeout=timeout))
 
     async def news(self, lease: Lease) -> News:
-        return figures.news(lease, await self._read("news", lease))
+        return figures.news(await self._read("news", lease))
+
+    async def holds(self, lease: Lease) -> list[Hold]:
+        return figures.holds(lease, await self._read("holds", lease))
 
     async def drain(self, lease: Lease) -> None:
         await self._write("drain", lease)

@@ -43,11 +43,13 @@ def news(tx: Tx, lease: Lease) -> News:
 
 
 def _news(tx: Tx, lease: Lease) -> News:
-    holds = tx.rows(list[tuple[int, int, str | None]], tx.sql("nodes")["holds"], lease)
-    return News(
-        asks=tuple(Ask(no, attempt, asked) for no, attempt, asked in holds if asked),
-        holds=tuple(Hold(no, attempt, lease) for no, attempt, _ in holds),
-    )
+    asks = tx.rows(list[tuple[int, int, str]], tx.sql("nodes")["asks"], lease)
+    return News(asks=tuple(Ask(*ask) for ask in asks))
+
+
+def holds(tx: Tx, lease: Lease) -> list[Hold]:
+    found = tx.rows(list[tuple[int, int]], tx.sql("nodes")["holds"], lease)
+    return [Hold(no, attempt, lease) for no, attempt in found]
 
 
 def drain(tx: Tx, lease: Lease) -> None:

@@ -277,6 +277,9 @@ class SqliteStore:
     async def news(self, lease: Lease) -> News:
         return await self._read(lambda tx: nodes.news(tx, lease))
 
+    async def holds(self, lease: Lease) -> list[Hold]:
+        return await self._read(lambda tx: nodes.holds(tx, lease))
+
     async def drain(self, lease: Lease) -> None:
         await self._write(lambda tx: nodes.drain(tx, lease))
 

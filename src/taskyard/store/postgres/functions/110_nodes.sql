@@ -27,7 +27,8 @@ BEGIN
 END
 $$;
 
--- news: everything that runs under a lease, and what it is asked to do; o_lost if the lease is gone.
+-- news: what runs under a lease and is asked to do something; o_lost if the lease is gone. Seldom more
+-- than a few rows, however many run and have run.
 CREATE OR REPLACE FUNCTION taskyard.news(
     p_lease bigint, OUT o_lost boolean, OUT o_no bigint[], OUT o_attempt integer[], OUT o_asked text[])
 LANGUAGE plpgsql
@@ -35,7 +36,7 @@ LANGUAGE plpgsql
 BEGIN
     o_lost := NOT EXISTS (SELECT 1 FROM taskyard.nodes WHERE lease = p_lease);
     SELECT array_agg(r.no), array_agg(r.attempt), array_agg(r.asked) INTO o_no, o_attempt, o_asked
-      FROM taskyard.running AS r WHERE r.lease = p_lease;
+      FROM taskyard.running AS r WHERE r.lease = p_lease AND r.asked IS NOT NULL;
 END
 $$;
 

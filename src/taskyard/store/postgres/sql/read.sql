@@ -58,6 +58,10 @@ SELECT coalesce(json_agg(json_build_object(
            'lease_left', (n.until - taskyard.moment($1)) / 1e6::double precision) ORDER BY n.lease), '[]')
   FROM taskyard.nodes AS n
 
+-- :holds  everything that runs under a lease
+SELECT coalesce(json_agg(json_build_array(r.no, r.attempt, r.lease)), '[]')
+  FROM taskyard.running AS r WHERE r.lease = $1
+
 -- :audit
 SELECT coalesce(json_agg(json_build_object(
            'no', a.no, 'at', a.at, 'actor', a.actor, 'action', a.action, 'subject', a.subject,

@@ -18,8 +18,12 @@ UPDATE taskyard_nodes SET until = ?2 + lease_us, boot = ?3, seen_at = ?4 WHERE l
 -- :known
 SELECT 1 FROM taskyard_nodes WHERE lease = ?1
 
--- :holds  everything that runs under a lease, and what it is asked to do
+-- :asks  what runs under a lease and is asked to do something
 SELECT json_group_array(json_array(no, attempt, asked)) FROM taskyard_tasks
+ WHERE state = 'running' AND lease = ?1 AND asked IS NOT NULL
+
+-- :holds  everything that runs under a lease
+SELECT json_group_array(json_array(no, attempt)) FROM taskyard_tasks
  WHERE state = 'running' AND lease = ?1
 
 -- :set_state

@@ -43,12 +43,12 @@ local function forget_node(lease, id)
   end
 end
 
--- What a beat brings back: packed [no, attempt, asked] of everything that runs.
+-- What a beat brings back: packed [no, attempt, asked] of what is asked to do something.
 local function news_of(lease)
-  local holds = {}
-  for at, no in ipairs(runs_under(lease)) do
+  local asks = {}
+  for _, no in ipairs(runs_under(lease)) do
     local task = load(no)
-    holds[at] = { as_number(no), task[ATTEMPT], task[ASKED] }
+    if task[ASKED] then asks[#asks + 1] = { as_number(no), task[ATTEMPT], task[ASKED] } end
   end
-  return cmsgpack.pack(holds)
+  return cmsgpack.pack(asks)
 end
