@@ -95,7 +95,8 @@ def two_sizes(text: str) -> tuple[int, int]:
 def run(name: str, parent: Path | None, heeded: Options, console: Console) -> bool:
     """Measure, show and keep; says whether every bound held."""
     bench = cast("Bench", importlib.import_module(f"bench.{name}"))
-    console.rule(f"[bold]{name}[/]  {heeded.store}  {', '.join(bench.SPEC)}")
+    store = getattr(bench, "STORE", heeded.store)
+    console.rule(f"[bold]{name}[/]  {store}  {', '.join(bench.SPEC)}")
     console.print(bench.BOUND)
     started = datetime.now(UTC)
     with (

@@ -27,6 +27,7 @@ from taskyard import Yard
 from taskyard.domain.task import NewTask
 from tests.servers.postgres import PostgresServer
 
+STORE = "postgres"  # whatever is chosen
 SPEC = ("engine-29",)
 BOUND = (
     "With a snapshot held open for a minute a worker does as much in the last ten seconds as in "

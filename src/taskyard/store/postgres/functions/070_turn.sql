@@ -38,7 +38,6 @@ BEGIN
                        SELECT r.keys FROM taskyard.running AS r WHERE r.no = v.no OFFSET 0) AS r
              WHERE r.keys IS NOT NULL);
     END IF;
-    v_began := taskyard.wall_clock();
     IF p_lease IS NOT NULL AND NOT v_locked THEN
         v_parts := taskyard.stretches(p_lease);
         v_locked := taskyard.needs_lock(v_parts, least(p_room + p_want_ahead, 500));
@@ -97,6 +96,7 @@ BEGIN
         IF o_refused IS NOT NULL OR v_slots + v_ahead <= 0 THEN
             RETURN;
         END IF;
+        v_began := taskyard.wall_clock();
         IF v_locked THEN
             SELECT s.o_now || s.o_later, s.o_later, s.o_more, cardinality(s.o_now)
               INTO v_taken, o_ahead, o_more, v_bodies
@@ -124,8 +124,12 @@ BEGIN
                         o_payload, v_priorities
           FROM taskyard.load(v_taken) AS s;
     END IF;
-    IF v_got >= 100 OR v_got > 0 AND taskyard.wall_clock() - v_began > 3000 + 50 * v_got THEN
+    IF v_got >= 100 THEN
         PERFORM taskyard.raise_floors(o_lane, o_route, v_priorities);
+    ELSIF taskyard.wall_clock() - v_began > 2000 + 50 * v_got THEN
+        -- Too long for what it took: dead rows, or many that were parked.
+        PERFORM taskyard.raise_floors(array_agg(s.lane), array_agg(s.route), array_agg(s.priority))
+           FROM unnest(taskyard.stretches(p_lease)) AS s;
     END IF;
 END
 $$;
