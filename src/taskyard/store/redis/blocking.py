@@ -13,7 +13,7 @@ from redis.retry import Retry
 
 from taskyard.domain.errors import StoreUnavailable
 from taskyard.store.redis.address import Address
-from taskyard.store.redis.errors import FAILURES, translate
+from taskyard.store.redis.errors import FAILURES, is_full, translate
 from taskyard.store.redis.link import CONNECT_SECONDS, Wording, client_options
 from taskyard.store.redis.scripts import load
 
@@ -52,10 +52,17 @@ class BlockingLink:
             self._gate.release()
 
     def _run(self, verb: str, args: tuple[object, ...], timeout: float) -> Any:
-        call = self._wording.call(verb, args)
         if self._client is None or self._seconds != timeout:
             self._hang_up()
             self._client, self._seconds = _connect(self._address, timeout), timeout
+        try:
+            return self._eval(verb, self._wording.call(verb, args))
+        except redis_errors.ResponseError as error:
+            if not (load(verb).goes_on_when_full and is_full(error)):
+                raise
+            return self._eval(verb, self._wording.call(verb, args, full=True))
+
+    def _eval(self, verb: str, call: list[Any]) -> Any:
         try:
             return self._client.execute_command("EVALSHA", *call)
         except redis_errors.NoScriptError:

@@ -117,6 +117,11 @@ def _by_answer(text: str, server: object) -> StoreError:
     return StoreError(f"{server}: {text}")
 
 
+def is_full(error: Exception) -> bool:
+    """The call was refused for want of memory, and nothing of it was done."""
+    return isinstance(error, redis_errors.OutOfMemoryError) or "OOM " in str(error)
+
+
 def _full(server: object) -> StoreFull:
     return StoreFull(
         f"{server} has used up its memory; raise maxmemory or remove old tasks, then repeat the "

@@ -17,7 +17,7 @@ from redis.backoff import NoBackoff
 from taskyard.domain.errors import StoreError, StoreReadOnly
 from taskyard.store.redis.address import Address
 from taskyard.store.redis.clock import RedisClock
-from taskyard.store.redis.errors import FAILURES, translate, translate_first
+from taskyard.store.redis.errors import FAILURES, is_full, translate, translate_first
 from taskyard.store.redis.scripts import key_prefix, load
 
 MAX_CONNECTIONS = 32
@@ -38,12 +38,13 @@ class Wording:
     def key(self, name: str) -> str:
         return self.prefix + name
 
-    def call(self, verb: str, args: tuple[object, ...]) -> list[Any]:
+    def call(self, verb: str, args: tuple[object, ...], *, full: bool = False) -> list[Any]:
         """The words behind EVALSHA; behind EVAL the first one is the script's text."""
         script = load(verb)
         keys = [self.prefix + key for key in script.keys]
         about = self.clock.word(), self.channel, self.sender
-        return [script.sha, len(keys), *keys, *about, _pack(args)]
+        words = [script.sha, len(keys), *keys, *about, _pack(args)]
+        return [*words, "full"] if full else words
 
 
 class Link:
@@ -91,7 +92,14 @@ class Link:
         return {"target_nodes": client.get_node_from_key(self._wording.key("meta"))}
 
     async def _run(self, verb: str, args: tuple[object, ...]) -> Any:
-        call = self._wording.call(verb, args)
+        try:
+            return await self._eval(verb, self._wording.call(verb, args))
+        except redis_errors.ResponseError as error:
+            if not (load(verb).goes_on_when_full and is_full(error)):
+                raise
+            return await self._eval(verb, self._wording.call(verb, args, full=True))
+
+    async def _eval(self, verb: str, call: list[Any]) -> Any:
         try:
             return await self._say("EVALSHA", *call)
         except redis_errors.NoScriptError:

@@ -26,6 +26,7 @@ class Script(msgspec.Struct, frozen=True):
     text: str
     sha: str
     keys: tuple[str, ...]  # without the prefix
+    goes_on_when_full: bool = False  # it may write although the server's memory is full
 
 
 def key_prefix(namespace: str) -> str:
@@ -43,7 +44,8 @@ def compose(main: str) -> Script:
     sources = [*(read(f"parts/{part}.lua") for part in _parts(main)), main]
     keys = tuple(sorted({key for source in sources for key, _ in _declared(source)}))
     text = _prelude(keys) + "".join(_COMMENT.sub("", source) for source in sources)
-    return Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest(), keys)
+    sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+    return Script(text, sha, keys, goes_on_when_full="full" in _parts(main))
 
 
 def verbs() -> list[str]:

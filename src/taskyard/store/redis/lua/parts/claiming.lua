@@ -186,7 +186,6 @@ local function refusal(id, lease, row)
   if is_superseded(id, lease) then return 'a newer incarnation of this node has registered' end
   if row[NODE_STATE] ~= 'ready' then return 'this node is ' .. row[NODE_STATE] end
   if call('HGET', K.meta, 'paused') == '1' then return 'the yard is paused' end
-  if memory_is_full then return 'the memory of the server is full' end
 end
 
 local function search_for(request, node, free)
