@@ -40,7 +40,7 @@ BEGIN
     ), turned AS MATERIALIZED (
         SELECT s.*, mod(s.lane_at - mod(p_number, m.lanes) + m.lanes, m.lanes) AS turn
           FROM stream AS s CROSS JOIN (SELECT max(lane_at) + 1 AS lanes FROM stream) AS m
-    ), chosen AS (
+    ), chosen AS MATERIALIZED (  -- else it is made anew for each stream
         SELECT c.lane, c.route
           FROM (SELECT t.lane, t.route, t.turn,
                        row_number() OVER (PARTITION BY t.lane ORDER BY r.priority, r.seq) AS rank

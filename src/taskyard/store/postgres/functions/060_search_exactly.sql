@@ -73,18 +73,19 @@ BEGIN
                                    ORDER BY q.seq LIMIT o.most) AS x
                         WHERE p.lane = o.lane AND p.route = o.route
                         LIMIT o.most) AS r
-        ), horizon AS MATERIALIZED (
+        ), bounded AS (
             -- Where a route was not read to its end, what follows in its lane may have come after it.
-            SELECT DISTINCT ON (f.lane_at) f.lane_at, f.priority, f.seq
-              FROM found AS f WHERE f.nth = f.most ORDER BY f.lane_at, f.priority, f.seq
+            SELECT f.*, min(ARRAY[f.priority, f.seq]) FILTER (WHERE f.nth = f.most)
+                            OVER (PARTITION BY f.lane_at) AS horizon
+              FROM found AS f
         ), ordered AS MATERIALIZED (
             -- The heads of all lanes, then their seconds, …; the number rotates who is first.
             SELECT f.*, row_number() OVER (
-                       ORDER BY f.rank, mod(f.lane_at - 1 - mod(p_number, m.lanes) + m.lanes, m.lanes)) AS at
-              FROM (SELECT g.*, row_number() OVER (PARTITION BY g.lane_at ORDER BY g.priority, g.seq) AS rank
-                      FROM found AS g LEFT JOIN horizon AS h ON h.lane_at = g.lane_at
-                     WHERE h.seq IS NULL OR (g.priority, g.seq) <= (h.priority, h.seq)) AS f
-                   CROSS JOIN (SELECT max(lane_at) AS lanes FROM open) AS m
+                       ORDER BY f.rank, mod(f.lane_at - 1 - mod(p_number, f.lanes) + f.lanes, f.lanes)) AS at
+              FROM (SELECT g.*, row_number() OVER (PARTITION BY g.lane_at ORDER BY g.priority, g.seq) AS rank,
+                           (SELECT max(o.lane_at) FROM open AS o) AS lanes
+                      FROM bounded AS g
+                     WHERE g.horizon IS NULL OR ARRAY[g.priority, g.seq] <= g.horizon) AS f
         ), carried AS MATERIALIZED (
             SELECT o.at, k.key, k.nth, dense_rank() OVER (ORDER BY k.key COLLATE "C") AS i
               FROM ordered AS o CROSS JOIN LATERAL unnest(o.keys) WITH ORDINALITY AS k (key, nth)
@@ -97,7 +98,7 @@ BEGIN
                (SELECT array_agg(d.key ORDER BY d.i) FROM (SELECT DISTINCT c.i, c.key FROM carried AS c) AS d),
                (SELECT array_agg(l.room ORDER BY l.lane_at)
                   FROM (SELECT DISTINCT o.lane_at, o.room FROM open AS o) AS l),
-               EXISTS (SELECT 1 FROM horizon)
+               EXISTS (SELECT 1 FROM found AS f WHERE f.nth = f.most)
           INTO c_place, c_no, c_lane, c_keys, c_suspect, c_late, v_any_late, k_at, k_name, l_room, v_cut
           FROM (SELECT * FROM ordered ORDER BY ordered.at) AS x;
         EXIT WHEN c_no IS NULL;
