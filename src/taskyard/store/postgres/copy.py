@@ -15,7 +15,7 @@ from taskyard.store.postgres.connection import Database
 from taskyard.store.postgres.enqueue import SEPARATOR
 from taskyard.store.postgres.turn import to_json
 
-_TASKS = "SELECT taskyard.import_tasks($1, $2, $3, $4)"
+TASKS = "SELECT taskyard.import_tasks($1, $2, $3, $4)"
 _SETTINGS = "SELECT taskyard.import_settings($1, $2, $3)"
 
 
@@ -30,13 +30,16 @@ async def export(database: Database, after: int | None, limit: int) -> list[Move
 
 
 async def import_tasks(database: Database, moved: Sequence[Moved]) -> None:
-    if not moved:
-        return
+    if moved:
+        await database.value(TASKS, *task_args(moved))
+
+
+def task_args(moved: Sequence[Moved]) -> tuple[object, ...]:
+    """In the order of import_tasks in functions/130_copy.sql."""
     lanes = sorted({one.task.lane for one in moved})
     routes = sorted({(one.task.kind, _joined(one.task.requires)) for one in moved})
     kinds, requires = [kind for kind, _ in routes], [needs for _, needs in routes]
-    rows = to_json([_row(one) for one in moved])
-    await database.value(_TASKS, lanes, kinds, requires, rows)
+    return lanes, kinds, requires, to_json([_row(one) for one in moved])
 
 
 async def import_settings(

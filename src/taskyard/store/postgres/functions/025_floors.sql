@@ -55,8 +55,9 @@ CREATE OR REPLACE FUNCTION taskyard.set_floor(
 LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO taskyard.floors (lane, route, priority, pass, raised_at, safe, seen, looked_at, cost)
-    VALUES (p_lane, p_route, p_priority, coalesce(p_old.pass, 0) + 1, p_raised_at, p_safe, p_seen,
-            p_looked_at, p_cost);
+    -- Higher than that of one that was dropped, too: behind its dead rows it would be found late.
+    VALUES (p_lane, p_route, p_priority, greatest(coalesce(p_old.pass, 0) + 1, taskyard.wall_clock()),
+            p_raised_at, p_safe, p_seen, p_looked_at, p_cost);
     PERFORM taskyard.drop_floor(p_old);
 END
 $$;
@@ -127,9 +128,9 @@ BEGIN
 END
 $$;
 
--- look_below: a node found less than it could run: look below the floors of what it serves, except
--- where that takes long and was done a moment ago. True if something is there. A floor that saves
--- nothing any more is dropped.
+-- look_below: a node found less than it could run: look below the floors of what it serves (NULL: below
+-- all), except where that takes long and was done a moment ago. True if something is there. A floor
+-- that saves nothing any more is dropped.
 CREATE OR REPLACE FUNCTION taskyard.look_below(p_lease bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -141,7 +142,8 @@ DECLARE
 BEGIN
     FOR v_floor IN
         SELECT h.* FROM taskyard.holes() AS h
-         WHERE EXISTS (SELECT 1 FROM taskyard.node_routes AS s WHERE s.lease = p_lease AND s.route = h.route)
+         WHERE p_lease IS NULL
+            OR EXISTS (SELECT 1 FROM taskyard.node_routes AS s WHERE s.lease = p_lease AND s.route = h.route)
     LOOP
         v_at := taskyard.wall_clock();
         CONTINUE WHEN v_floor.cost > 2000 AND v_at - v_floor.looked_at < 20 * v_floor.cost;
@@ -168,6 +170,30 @@ BEGIN
         END IF;
     END LOOP;
     RETURN v_found;
+END
+$$;
+
+-- look_around: look below all floors, if nobody has for a second. For claims that found all they could
+-- run: what hides in one queue must not wait until the others are empty.
+CREATE OR REPLACE FUNCTION taskyard.look_around() RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_now  bigint := taskyard.wall_clock();
+    v_last bigint;
+BEGIN
+    v_last := (SELECT l.at FROM taskyard.looks AS l ORDER BY l.at DESC LIMIT 1);
+    IF v_last BETWEEN v_now - 1000000 AND v_now OR NOT taskyard.try_lock_floors() THEN
+        RETURN;
+    END IF;
+    v_last := (SELECT l.at FROM taskyard.looks AS l ORDER BY l.at DESC LIMIT 1);
+    IF v_last BETWEEN v_now - 1000000 AND taskyard.wall_clock() THEN
+        RETURN;  -- another has, just now
+    END IF;
+    DELETE FROM taskyard.looks WHERE at = v_last;
+    INSERT INTO taskyard.looks (at) VALUES (v_now);
+    IF taskyard.look_below(NULL) THEN
+        PERFORM taskyard.tell();
+    END IF;
 END
 $$;
 

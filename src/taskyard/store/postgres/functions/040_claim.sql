@@ -7,7 +7,9 @@ BEGIN
         WITH queue AS MATERIALIZED (
             SELECT q.lane, q.route, q.priority, coalesce(f.safe, 0) AS floor, l.capacity
               FROM taskyard.node_routes AS s
-                   JOIN taskyard.queues AS q ON q.route = s.route
+                   CROSS JOIN LATERAL (
+                       SELECT DISTINCT k.route, k.lane, k.priority FROM taskyard.queues AS k
+                        WHERE k.route = s.route) AS q
                    JOIN taskyard.lanes AS l ON l.no = q.lane AND NOT l.paused
                    LEFT JOIN LATERAL (
                        SELECT o.safe FROM taskyard.floors AS o

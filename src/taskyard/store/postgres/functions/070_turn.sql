@@ -15,9 +15,11 @@ LANGUAGE plpgsql
 DECLARE
     v_now        bigint;
     v_began      bigint;
+    v_took       bigint;
     v_locked     boolean := false;
     v_parts      taskyard.stretch[];
     v_freed      bigint[];
+    v_unsaid     bigint[];   -- the leases of those whose verdict says none
     v_node       record;
     v_load       record;
     v_bodies     integer := 0;
@@ -42,10 +44,18 @@ BEGIN
         v_parts := taskyard.stretches(p_lease);
         v_locked := taskyard.needs_lock(v_parts, least(p_room + p_want_ahead, 500));
     END IF;
+    IF 0 = ANY (p_under) THEN
+        v_unsaid := ARRAY(
+            SELECT r.lease
+              FROM (SELECT u.no FROM unnest(p_nos) AS u (no)
+                     UNION ALL SELECT o.no FROM json_to_recordset(p_others) AS o (no bigint)) AS v
+                   CROSS JOIN LATERAL (
+                       SELECT r.lease FROM taskyard.running AS r WHERE r.no = v.no OFFSET 0) AS r);
+    END IF;
     IF v_locked THEN
         PERFORM taskyard.lock_room();
     END IF;
-    PERFORM taskyard.lock_nodes(p_under || p_lease);
+    PERFORM taskyard.lock_nodes(p_under || p_lease || v_unsaid);
     v_now := taskyard.moment(p_clock);
 
     IF cardinality(p_nos) > 0 OR p_others IS NOT NULL THEN
@@ -57,8 +67,9 @@ BEGIN
         IF v_freed IS NOT NULL THEN
             PERFORM taskyard.lighten(v_freed);
         END IF;
-        IF p_others IS NOT NULL AND p_lease IS NOT NULL THEN
-            v_parts := taskyard.stretches(p_lease);  -- they may have come back
+        IF p_lease IS NOT NULL AND NOT v_locked
+           AND (p_others IS NOT NULL OR EXISTS (SELECT 1 FROM unnest(v_parts) AS s WHERE s.room <= 0)) THEN
+            v_parts := taskyard.stretches(p_lease);  -- they may have come back, or left room in a full lane
         END IF;
     END IF;
     IF p_lease IS NULL THEN
@@ -115,8 +126,13 @@ BEGIN
         IF v_got > 0 THEN
             PERFORM taskyard.shift_load(p_lease, v_bodies, p_number);
         END IF;
-        IF v_got < v_slots AND NOT o_more AND EXISTS (SELECT 1 FROM taskyard.floors) THEN
-            o_more := taskyard.look_below(p_lease);
+        v_took := taskyard.wall_clock() - v_began;
+        IF EXISTS (SELECT 1 FROM taskyard.floors) THEN
+            IF v_got < v_slots AND NOT o_more THEN
+                o_more := taskyard.look_below(p_lease);
+            ELSE
+                PERFORM taskyard.look_around();
+            END IF;
         END IF;
     END IF;
     IF cardinality(v_taken) > 0 THEN
@@ -126,10 +142,13 @@ BEGIN
     END IF;
     IF v_got >= 100 THEN
         PERFORM taskyard.raise_floors(o_lane, o_route, v_priorities);
-    ELSIF taskyard.wall_clock() - v_began > 2000 + 50 * v_got THEN
-        -- Too long for what it took: dead rows, or many that were parked.
-        PERFORM taskyard.raise_floors(array_agg(s.lane), array_agg(s.route), array_agg(s.priority))
-           FROM unnest(taskyard.stretches(p_lease)) AS s;
+    ELSIF v_took > 2000 + 50 * v_got THEN
+        v_parts := coalesce(v_parts, taskyard.stretches(p_lease));
+        IF v_took > 2000 + 50 * (v_got + cardinality(v_parts)) THEN
+            -- Too long for what it took and where it looked: dead rows, or many that were parked.
+            PERFORM taskyard.raise_floors(array_agg(s.lane), array_agg(s.route), array_agg(s.priority))
+               FROM unnest(v_parts) AS s;
+        END IF;
     END IF;
 END
 $$;

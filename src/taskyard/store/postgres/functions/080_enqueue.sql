@@ -24,6 +24,19 @@ BEGIN
 END
 $$;
 
+-- make_queues: write down those of these queues that are not known yet. Nobody waits here.
+CREATE OR REPLACE FUNCTION taskyard.make_queues(
+    p_routes integer[], p_lanes integer[], p_priorities smallint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO taskyard.queues (route, lane, priority)
+    SELECT q.route, q.lane, q.priority
+      FROM unnest(p_routes, p_lanes, p_priorities) AS q (route, lane, priority)
+     WHERE NOT EXISTS (SELECT 1 FROM taskyard.queues AS k
+                        WHERE k.route = q.route AND k.lane = q.lane AND k.priority = q.priority);
+END
+$$;
+
 CREATE OR REPLACE FUNCTION taskyard.lane_numbers(p_lanes text[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -89,14 +102,9 @@ BEGIN
         v_lanes := taskyard.lane_numbers(p_lanes);
         v_routes := taskyard.route_numbers(p_kinds, p_requires);
     END IF;
-    INSERT INTO taskyard.queues (route, lane, priority)
-    SELECT q.route, q.lane, q.priority
-      FROM (SELECT DISTINCT v_routes[u.route] AS route, v_lanes[u.lane] AS lane, u.priority
-              FROM unnest(p_route, p_lane, p_priority) AS u (route, lane, priority)) AS q
-     WHERE NOT EXISTS (SELECT 1 FROM taskyard.queues AS k
-                        WHERE k.route = q.route AND k.lane = q.lane AND k.priority = q.priority)
-     ORDER BY q.route, q.lane, q.priority
-        ON CONFLICT DO NOTHING;
+    PERFORM taskyard.make_queues(array_agg(q.route), array_agg(q.lane), array_agg(q.priority))
+       FROM (SELECT DISTINCT v_routes[u.route] AS route, v_lanes[u.lane] AS lane, u.priority
+               FROM unnest(p_route, p_lane, p_priority) AS u (route, lane, priority)) AS q;
     v_now := taskyard.moment(p_clock);
     v_nos := ARRAY(SELECT nextval('taskyard.seq') FROM generate_series(1, cardinality(p_id)));
 

@@ -140,8 +140,7 @@ BEGIN
         RAISE EXCEPTION 'task % keeps moving', p_id USING ERRCODE = 'serialization_failure';
     END IF;
     UPDATE taskyard.tasks SET priority = p_priority WHERE no = v_task.o_no RETURNING * INTO t;
-    INSERT INTO taskyard.queues (route, lane, priority) VALUES (t.route, t.lane, t.priority)
-        ON CONFLICT DO NOTHING;
+    PERFORM taskyard.make_queues(ARRAY[t.route], ARRAY[t.lane], ARRAY[t.priority]);
     IF v_was.due IS NOT NULL THEN
         INSERT INTO taskyard.pending (no, run_at, deadline, lane, attempt, charged, losses, reason, node)
         VALUES (t.no, v_was.due, t.deadline, t.lane, v_was.attempt, v_was.charged, v_was.losses, v_was.reason,

@@ -29,7 +29,8 @@ BEGIN
     ), lines AS (
         INSERT INTO taskyard.queues (route, lane, priority)
         SELECT DISTINCT g.route_no, g.lane_no, g.priority FROM given AS g
-            ON CONFLICT DO NOTHING
+         WHERE NOT EXISTS (SELECT 1 FROM taskyard.queues AS k
+                            WHERE k.route = g.route_no AND k.lane = g.lane_no AND k.priority = g.priority)
     ), fresh AS MATERIALIZED (
         SELECT g.* FROM given AS g JOIN saved AS s ON s.no = g.no
     ), queued AS (
@@ -62,11 +63,13 @@ BEGIN
       FROM fresh AS f
            CROSS JOIN LATERAL json_to_recordset(f.failures) AS a (
                attempt integer, reason text, at bigint, started_at bigint, node text, error json);
+    PERFORM taskyard.lock_floors();
     DELETE FROM taskyard.floors;
-    -- What comes next comes behind them.
-    PERFORM setval('taskyard.seq', greatest(nextval('taskyard.seq'), (
-        SELECT max(greatest(g.no, g.seq))
-          FROM json_to_recordset(p_tasks) AS g (no bigint, seq bigint))));
+    -- What comes next comes behind them. Never back: others take numbers meanwhile.
+    PERFORM setval('taskyard.seq', m.highest)
+       FROM (SELECT max(greatest(g.no, g.seq)) AS highest
+               FROM json_to_recordset(p_tasks) AS g (no bigint, seq bigint)) AS m
+      WHERE m.highest > nextval('taskyard.seq');
     PERFORM taskyard.tell();
 END
 $$;

@@ -1,7 +1,10 @@
 -- What keeps a yard steady while somebody holds a snapshot open for long (a dump, a report, a
 -- forgotten transaction): no dead row is removed then, so whatever reads past dead rows gets slower
--- by the minute. These two tables are read newest first and are never updated, so that the live row
+-- by the minute. These tables are read newest first and are never updated, so that the live row
 -- is always the first.
+
+-- Whoever is just saving tasks comes first: their queues must be known.
+LOCK TABLE taskyard.tasks IN SHARE MODE;
 
 -- A floor: nothing ready is left below it in its lane, route and priority, as far as was seen. Where
 -- there is none, everything is looked at.
@@ -17,6 +20,9 @@ CREATE TABLE taskyard.floors (
     cost      bigint NOT NULL                -- microseconds that look took
 );
 CREATE UNIQUE INDEX floors_newest ON taskyard.floors (lane, route, priority, pass DESC);
+
+-- When somebody last looked below all floors.
+CREATE TABLE taskyard.looks (at bigint PRIMARY KEY);
 
 -- How many bodies run under a lease, and the last claim that took something: the same number gets
 -- the same answer. Written under the lock of the node's row.
@@ -36,13 +42,14 @@ DROP TABLE taskyard.requests;
 CREATE INDEX running_asked ON taskyard.running (lease) WHERE asked IS NOT NULL;
 
 -- A queue: the tasks of one lane, route and priority, first come, first served. Which ones there are
--- is written down once, so that no claim has to find out by reading past dead rows.
+-- is written down, so that no claim has to find out by reading past dead rows. Some stand here twice:
+-- were they unique, whoever fills a new queue would wait for the open transaction of another who does.
 CREATE TABLE taskyard.queues (
     route    integer NOT NULL,
     lane     integer NOT NULL,
-    priority smallint NOT NULL,
-    PRIMARY KEY (route, lane, priority)
+    priority smallint NOT NULL
 );
+CREATE INDEX queues_route ON taskyard.queues (route, lane, priority);
 INSERT INTO taskyard.queues (route, lane, priority)
 SELECT DISTINCT t.route, t.lane, t.priority FROM taskyard.tasks AS t;
 
@@ -56,6 +63,9 @@ CREATE TYPE taskyard.stretch AS (
 );
 
 ALTER TABLE taskyard.floors SET (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, vacuum_truncate = false,
+    autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE taskyard.looks SET (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, vacuum_truncate = false,
     autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE taskyard.loads SET (
