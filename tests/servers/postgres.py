@@ -179,7 +179,8 @@ def shared_url() -> str:
     given = os.environ.get(VARIABLE)
     if given:
         return given
-    server = PostgresServer()
+    # Hundreds of schemas, each used for a moment, would keep its vacuum busy all the time.
+    server = PostgresServer("--autovacuum=off")
     server.start()
     at_the_end(server.remove)
     return server.url

@@ -99,14 +99,6 @@ async def test_a_claim_begins_above_what_was_done(place: Place) -> None:
     assert await place.floor() > place_of_first + MANY
 
 
-async def test_without_churn_there_is_no_floor(place: Place) -> None:
-    worker = await worker_of(place.store)
-    for _ in range(20):
-        await complete(place.store, await running(place.store, worker))
-
-    assert await place.floor() == 0
-
-
 Return = Callable[[Place, Worker], Awaitable[str]]
 
 
