@@ -23,6 +23,7 @@ from taskyard.domain.explain import Explanation, Facts, FullKey, ServingNode, ex
 from taskyard.domain.lane import KeyRule, KeyRules, Lane, LaneChange
 from taskyard.domain.node import NewNode, Node, NodeState, may_serve
 from taskyard.domain.outcome import LostRun, Verdict, decide_lost, heed
+from taskyard.domain.retention import Retention
 from taskyard.domain.state import TERMINAL, Reason, State, require, require_revivable
 from taskyard.domain.task import (
     Duplicate,
@@ -286,6 +287,20 @@ class Model:
             self.expire(task_id)
         return len(late)
 
+    def prune(self, retention: Retention, *, actor: str = "ann") -> list[str]:
+        """The ids of those that have gone."""
+        gone = [task.id for task in self.in_state(*TERMINAL) if self._kept_enough(task, retention)]
+        for task_id in gone:
+            del self.tasks[task_id]
+        if gone:
+            self._note(actor, "prune", "yard", str(len(gone)))
+        return gone
+
+    def _kept_enough(self, task: ModelTask, retention: Retention) -> bool:
+        assert task.ended_at is not None
+        age = retention.ages(task.state).of(task.lane, task.kind)
+        return task.ended_at <= self.now - age
+
     # --- what operators do ---
 
     def cancel(self, task_id: str, *, actor: str = "ann") -> Cancellation:
@@ -409,8 +424,8 @@ class Model:
         return [task for task in self.running() if task.runs_on == label]
 
     def accepts(self, task_id: str, attempt: int) -> bool:
-        task = self.tasks[task_id]
-        return task.state is State.RUNNING and task.attempt == attempt
+        task = self.tasks.get(task_id)
+        return task is not None and task.state is State.RUNNING and task.attempt == attempt
 
     def late(self, task: ModelTask) -> bool:
         waiting = task.state in WAITING

@@ -17,6 +17,7 @@ from taskyard.domain.explain import Condition, Explanation
 from taskyard.domain.lane import LaneChange
 from taskyard.domain.node import Ask, Lease, NewNode, News
 from taskyard.domain.outcome import Finished, Outcome, Stale, Verdict
+from taskyard.domain.retention import Retention
 from taskyard.domain.state import Reason, State
 from taskyard.domain.task import Claimed, NewTask, Progress, Task, TaskQuery
 from taskyard.store.port import Claim, ClaimRequest, Store
@@ -120,6 +121,28 @@ class Side:
 
     async def expire(self) -> None:
         assert await self.store.expire() == self.model.expire_all()
+
+    async def prune(self, retention: Retention, limit: int) -> None:
+        counted, _ = await self._prune(retention, limit, dry_run=True)
+        removed, lines = await self._prune(retention, limit, dry_run=False)
+        gone = self.model.prune(retention)
+        assert (counted, removed, lines) == (len(gone), len(gone), 0)
+        for task_id in gone:
+            assert await self.store.get(task_id) is None
+            # One that comes under this id is another.
+            self._attempts.pop(task_id, None)
+            self._nos.pop(task_id, None)
+
+    async def _prune(self, retention: Retention, limit: int, *, dry_run: bool) -> tuple[int, int]:
+        """A run to its end: how many tasks and lines of the audit trail it removed."""
+        step = await self.store.prune(retention, actor=ACTOR, limit=limit, dry_run=dry_run)
+        tasks, lines = step.tasks, step.audit
+        while step.mark is not None:
+            step = await self.store.prune(
+                retention, actor=ACTOR, after=step.mark, limit=limit, dry_run=dry_run
+            )
+            tasks, lines = tasks + step.tasks, lines + step.audit
+        return tasks, lines
 
     async def cancel(self, task_id: str) -> None:
         await self._alike(

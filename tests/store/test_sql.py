@@ -126,6 +126,9 @@ INTENDED = [
     ("upkeep", "expired", "taskyard_deadlines"),
     ("upkeep", "runs", "taskyard_running_lease (lease=?)"),
     ("nodes", "holds", "taskyard_running_lease (lease=?)"),
+    ("prune", "look", "taskyard_ended_at (state=?"),
+    ("prune", "drop_keys", "PRIMARY KEY (key=? AND no=?)"),
+    ("prune", "drop_failures", "PRIMARY KEY (no=?)"),
     ("read", "before", "taskyard_ready (lane=? AND route=? AND rota=?"),
 ]
 
@@ -138,6 +141,16 @@ def test_a_hot_statement_uses_its_index(
     lines = plan(db, load(verb, DEFAULT_NAMESPACE)[name])
 
     assert any(index in line for line in lines), lines
+
+
+@pytest.mark.spec("engine-12")
+def test_a_list_of_ended_tasks_is_read_in_its_order(db: apsw.Connection) -> None:
+    queries = load("read", DEFAULT_NAMESPACE)
+    conditions = f"{queries['by_state']} {queries['by_ended']}"
+    lines = plan(db, queries["filtered"].format(conditions=conditions, limit=50).replace("?", "?1"))
+
+    assert any("taskyard_ended (state=?)" in line for line in lines), lines
+    assert not any("TEMP B-TREE" in line for line in lines), lines
 
 
 TASKS = r"taskyard_(?:tasks|held|failures|payloads|task_keys)"

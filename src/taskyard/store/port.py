@@ -19,8 +19,11 @@ from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
 from taskyard.domain.moved import Moved
 from taskyard.domain.node import Hold, Lease, NewNode, News, Node
 from taskyard.domain.outcome import Finished, Stale, Verdict
+from taskyard.domain.retention import Retention
 from taskyard.domain.state import State
 from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress, Task, TaskError, TaskQuery
+
+PRUNE_LIMIT = 500  # ended tasks a step of prune looks at: some milliseconds
 
 
 class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +48,21 @@ class Turn(msgspec.Struct, frozen=True):
 class Promoted(msgspec.Struct, frozen=True):
     count: int
     next_due: Instant | None
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """How far a run of prune has come."""
+
+    stage: str  # a state, or the audit trail
+    place: str = ""  # behind which to go on, in the store's own words; empty: from the beginning
+    line: int | None = None  # of the audit trail, that tells of this run
+    removed: int = 0
+
+
+class PruneStep(msgspec.Struct, frozen=True):
+    tasks: int  # removed by this step, or to be removed
+    audit: int = 0  # lines of the audit trail
+    mark: Mark | None = None  # for the next step; None: the run is over
 
 
 class Rescued(msgspec.Struct, frozen=True):
@@ -215,6 +233,21 @@ class Store(Protocol):
 
     async def take_duty(self, name: str, holder: Lease, seconds: float) -> bool:
         """Become or stay the one who does this duty for so long."""
+
+    async def prune(
+        self,
+        retention: Retention,
+        *,
+        actor: str,
+        after: Mark | None = None,
+        limit: int = PRUNE_LIMIT,
+        dry_run: bool = False,
+    ) -> PruneStep:
+        """Remove what has been kept long enough, as far as so many looks find it.
+
+        A run is as many steps as it takes, and one line of the audit trail, which moves up with
+        each step that removes something. A dry run counts tasks and changes nothing.
+        """
 
     async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
         """Who did what, newest first."""

@@ -11,21 +11,26 @@ from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
 from taskyard.domain.moved import Moved
 from taskyard.domain.node import Hold, Lease, NewNode, News, Node
 from taskyard.domain.outcome import Finished, Stale, Verdict
+from taskyard.domain.retention import Retention
 from taskyard.domain.state import State
 from taskyard.domain.task import Enqueue, NewTask, Progress, Task, TaskQuery
 from taskyard.store.port import (
+    PRUNE_LIMIT,
     Cancellation,
     Check,
     Claim,
     ClaimRequest,
     Ending,
     Hint,
+    Mark,
     Promoted,
+    PruneStep,
     Rescued,
     Schema,
     Turn,
 )
 from taskyard.store.postgres import copy, nodes, operate, read
+from taskyard.store.postgres import prune as pruning
 from taskyard.store.postgres.clock import PostgresClock
 from taskyard.store.postgres.connection import Database, looking
 from taskyard.store.postgres.doctor import diagnose
@@ -44,6 +49,7 @@ from taskyard.store.postgres.turn import (
     to_json,
     turn_args,
 )
+from taskyard.store.prune import begun
 
 
 class PostgresStore:
@@ -231,6 +237,25 @@ class PostgresStore:
         statement = "SELECT taskyard.take_duty($1, $2, $3, $4)"
         span = micros(seconds)
         return bool(await self._database.value(statement, self._now, name, holder, span))
+
+    async def prune(
+        self,
+        retention: Retention,
+        *,
+        actor: str,
+        after: Mark | None = None,
+        limit: int = PRUNE_LIMIT,
+        dry_run: bool = False,
+    ) -> PruneStep:
+        return await pruning.prune(
+            self._database,
+            self._now,
+            retention,
+            begun(after),
+            limit,
+            actor=actor,
+            dry_run=dry_run,
+        )
 
     async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
         return await self._database.read(list[Audited], "audit", before, limit)

@@ -14,21 +14,27 @@ from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
 from taskyard.domain.moved import Moved
 from taskyard.domain.node import Hold, Lease, NewNode, News, Node
 from taskyard.domain.outcome import Finished, Stale, Verdict
+from taskyard.domain.retention import Retention
 from taskyard.domain.state import State
 from taskyard.domain.task import Enqueue, NewTask, Progress, Task, TaskQuery
 from taskyard.store.port import (
+    PRUNE_LIMIT,
     Cancellation,
     Check,
     Claim,
     ClaimRequest,
     Ending,
     Hint,
+    Mark,
     Promoted,
+    PruneStep,
     Rescued,
     Schema,
     Turn,
 )
+from taskyard.store.prune import begun
 from taskyard.store.redis import claim, copy, enqueue, figures, finish, operate, read, rescue
+from taskyard.store.redis import prune as pruning
 from taskyard.store.redis.address import Address
 from taskyard.store.redis.blocking import BlockingLink
 from taskyard.store.redis.clock import RedisClock
@@ -251,6 +257,19 @@ class RedisStore:
 
     async def take_duty(self, name: str, holder: Lease, seconds: float) -> bool:
         return bool(await self._write("take_duty", name, holder, micros(seconds)))
+
+    async def prune(
+        self,
+        retention: Retention,
+        *,
+        actor: str,
+        after: Mark | None = None,
+        limit: int = PRUNE_LIMIT,
+        dry_run: bool = False,
+    ) -> PruneStep:
+        ask = self._read if dry_run else self._write
+        mark = begun(after)
+        return await pruning.prune(ask, retention, mark, limit, actor=actor, dry_run=dry_run)
 
     async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
         return read.audit(await self._read("audit", limit, before))

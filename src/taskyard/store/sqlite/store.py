@@ -17,25 +17,31 @@ from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
 from taskyard.domain.moved import Moved
 from taskyard.domain.node import Hold, Lease, NewNode, News, Node
 from taskyard.domain.outcome import Finished, Stale, Verdict
+from taskyard.domain.retention import Retention
 from taskyard.domain.state import State
 from taskyard.domain.task import Enqueue, NewTask, Progress, Task, TaskQuery
 from taskyard.store.port import (
+    PRUNE_LIMIT,
     Cancellation,
     Check,
     Claim,
     ClaimRequest,
     Ending,
     Hint,
+    Mark,
     Promoted,
+    PruneStep,
     Rescued,
     Schema,
     Turn,
 )
+from taskyard.store.prune import begun
 from taskyard.store.sqlite import claim as claiming
 from taskyard.store.sqlite import copy, due, keys, nodes, operate, read, rescue
 from taskyard.store.sqlite import enqueue as enqueuing
 from taskyard.store.sqlite import explain as explaining
 from taskyard.store.sqlite import finish as finishing
+from taskyard.store.sqlite import prune as pruning
 from taskyard.store.sqlite.clock import SqliteClock
 from taskyard.store.sqlite.connection import BUSY_SECONDS, MEMORY, connect
 from taskyard.store.sqlite.doctor import diagnose
@@ -293,6 +299,20 @@ class SqliteStore:
 
     async def take_duty(self, name: str, holder: Lease, seconds: float) -> bool:
         return await self._write(lambda tx: nodes.take_duty(tx, name, holder, seconds))
+
+    async def prune(
+        self,
+        retention: Retention,
+        *,
+        actor: str,
+        after: Mark | None = None,
+        limit: int = PRUNE_LIMIT,
+        dry_run: bool = False,
+    ) -> PruneStep:
+        mark = begun(after)
+        if dry_run:
+            return await self._read(lambda tx: pruning.count(tx, retention, mark, limit))
+        return await self._write(lambda tx: pruning.prune(tx, retention, mark, limit, actor))
 
     async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
         return await self._read(lambda tx: read.audit(tx, limit, before))

@@ -95,6 +95,11 @@ BEGIN
     IF v_no IS NULL OR o_state NOT IN ('failed', 'cancelled') THEN
         RETURN;
     END IF;
+    PERFORM 1 FROM taskyard.done AS d WHERE d.no = v_no FOR UPDATE;
+    IF NOT FOUND THEN
+        o_state := NULL;  -- it was pruned meanwhile
+        RETURN;
+    END IF;
     SELECT * INTO t FROM taskyard.tasks AS a WHERE a.no = v_no;
     IF t.dedup IS NOT NULL THEN
         INSERT INTO taskyard.dedup (key, no, until) VALUES (t.dedup, t.no, t.dedup_until)

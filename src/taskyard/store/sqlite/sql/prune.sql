@@ -1,0 +1,44 @@
+-- :look  the oldest tasks in state ?1 behind (?3, ?4) that ended until ?2, and whether each has been
+-- kept long enough at ?5: for ?8 unless its lane (?7) or its kind (?6) says otherwise. What goes is
+-- decided here alone.
+SELECT json_group_array(json_array(no, ended_at, json(iif(old, 'true', 'false')))) FROM (
+    SELECT t.no, t.ended_at, t.ended_at <= ?5 - coalesce(
+               (SELECT value FROM json_each(?6) WHERE key = r.kind),
+               (SELECT value FROM json_each(?7) WHERE key = l.name), ?8) AS old
+      FROM taskyard_tasks AS t INDEXED BY taskyard_ended_at
+           CROSS JOIN taskyard_routes AS r ON r.no = t.route
+           CROSS JOIN taskyard_lanes AS l ON l.no = t.lane
+     WHERE t.state = ?1 AND t.ended_at IS NOT NULL AND t.ended_at <= ?2 AND (t.ended_at, t.no) > (?3, ?4)
+     ORDER BY t.ended_at, t.no LIMIT ?9)
+
+-- :drop_keys  before the tasks, which name them
+DELETE FROM taskyard_task_keys
+ WHERE (key, no) IN (SELECT k.value, t.no
+                       FROM json_each(?1) AS v
+                            CROSS JOIN taskyard_tasks AS t ON t.no = v.value
+                            CROSS JOIN json_each(t.keys) AS k)
+
+-- :drop_payloads
+DELETE FROM taskyard_payloads WHERE no IN (SELECT value FROM json_each(?1))
+
+-- :drop_results
+DELETE FROM taskyard_results WHERE no IN (SELECT value FROM json_each(?1))
+
+-- :drop_progress
+DELETE FROM taskyard_progress WHERE no IN (SELECT value FROM json_each(?1))
+
+-- :drop_failures
+DELETE FROM taskyard_failures WHERE no IN (SELECT value FROM json_each(?1))
+
+-- :drop_tasks
+DELETE FROM taskyard_tasks WHERE no IN (SELECT value FROM json_each(?1))
+
+-- :drop_line
+DELETE FROM taskyard_audit WHERE no = ?1
+
+-- :newest_line
+SELECT max(no) FROM taskyard_audit
+
+-- :drop_audit  those of the first ?2 lines that are of a time until ?1
+DELETE FROM taskyard_audit
+ WHERE no IN (SELECT no FROM (SELECT no, at FROM taskyard_audit ORDER BY no LIMIT ?2) WHERE at <= ?1)
