@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from taskyard.domain.outcome import (
     POISON_LOSSES,
+    Died,
     Failed,
     LostRun,
     Outcome,
@@ -134,6 +135,8 @@ OUTCOMES: list[Outcome] = [
     Stopped(),
     Stopped(Reason.BODY),
     Released(),
+    Died(ERROR, losses=0),
+    Died(ERROR, losses=2),
 ]
 
 
@@ -167,6 +170,29 @@ def test_a_task_asked_to_cancel_does_not_come_back(outcome: Outcome) -> None:
     assert (final == plain) == (plain.state in TERMINAL)
     assert (final.charge, final.error, final.result) == (plain.charge, plain.error, plain.result)
     assert heed(plain, None) == plain
+
+
+@pytest.mark.spec("engine-22")
+def test_a_body_that_died_alone_is_charged_counted_and_waits() -> None:
+    verdict = decide(held(charged=1), Died(ERROR, losses=1), POLICY)
+
+    assert told(verdict) == (State.PENDING, Reason.LOST, 1, False)
+    assert (verdict.losses, verdict.delay, verdict.error) == (1, 120.0, ERROR)
+
+
+@pytest.mark.spec("engine-22")
+def test_the_third_death_is_poison_whatever_is_left_of_the_budget() -> None:
+    verdict = decide(held(max_charged=9), Died(ERROR, losses=2), POLICY)
+
+    assert told(verdict) == (State.FAILED, Reason.POISON, 1, False)
+    assert verdict.losses == 1
+
+
+@pytest.mark.spec("engine-2")
+def test_a_death_that_uses_up_the_budget_is_the_end() -> None:
+    verdict = decide(held(charged=3), Died(ERROR, losses=0), POLICY)
+
+    assert told(verdict) == (State.FAILED, Reason.LOST, 1, False)
 
 
 @pytest.mark.spec("engine-20", "engine-7")

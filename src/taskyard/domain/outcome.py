@@ -19,32 +19,39 @@ from taskyard.domain.task import Claimed, TaskError
 POISON_LOSSES = 3
 
 
-class Succeeded(msgspec.Struct, frozen=True):
+class Succeeded(msgspec.Struct, frozen=True, tag=True):
     result: str | None = None  # JSON
 
 
-class Failed(msgspec.Struct, frozen=True):
+class Failed(msgspec.Struct, frozen=True, tag=True):
     error: TaskError
     reason: Reason = Reason.ERROR
     retry: bool = True  # what the classifier advised
     after: float | None = None  # a delay that was asked for
 
 
-class Snoozed(msgspec.Struct, frozen=True):
+class Snoozed(msgspec.Struct, frozen=True, tag=True):
     delay: float
 
 
-class Stopped(msgspec.Struct, frozen=True):
+class Stopped(msgspec.Struct, frozen=True, tag=True):
     """The body ended because the task is to be cancelled."""
 
     reason: Reason = Reason.OPERATOR
 
 
-class Released(msgspec.Struct, frozen=True):
+class Released(msgspec.Struct, frozen=True, tag=True):
     """Given back unfinished by its worker: drained, or claimed ahead and not started."""
 
 
-Outcome = Succeeded | Failed | Snoozed | Stopped | Released
+class Died(msgspec.Struct, frozen=True, tag=True):
+    """The process of the body ended under it, and with it nothing else."""
+
+    error: TaskError
+    losses: int  # of this task before
+
+
+Outcome = Succeeded | Failed | Snoozed | Stopped | Released | Died
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +98,7 @@ def decide(task: Claimed, outcome: Outcome, policy: RetryPolicy) -> Verdict:
         result: str | None = None,
         error: TaskError | None = None,
         keeps_place: bool = False,
+        losses: int = 0,
     ) -> Verdict:
         return Verdict(
             no=task.no,
@@ -104,6 +112,7 @@ def decide(task: Claimed, outcome: Outcome, policy: RetryPolicy) -> Verdict:
             result=result,
             error=error,
             keeps_place=keeps_place,
+            losses=losses,
         )
 
     match outcome:
@@ -123,6 +132,15 @@ def decide(task: Claimed, outcome: Outcome, policy: RetryPolicy) -> Verdict:
         case Released():
             # Not the task's doing: it keeps its place and its budget.
             return verdict(State.QUEUED, Reason.RELEASED, charge=0, keeps_place=True)
+        case Died(error, losses) if losses + 1 >= POISON_LOSSES:
+            return verdict(State.FAILED, Reason.POISON, error=error, losses=1)
+        case Died(error):
+            # Its own doing, unlike the death of a node: it waits as after an error.
+            charged = task.charged + 1
+            if charged >= task.max_charged:
+                return verdict(State.FAILED, Reason.LOST, error=error, losses=1)
+            delay = policy.delay(charged)
+            return verdict(State.PENDING, Reason.LOST, error=error, delay=delay, losses=1)
         case _:
             assert_never(outcome)
 

@@ -70,7 +70,7 @@ TRANSITIONS: Mapping[State, Mapping[State, frozenset[Reason]]] = {
         ),
         State.CANCELLED: _BY_HAND | {Reason.BODY},
         State.PAUSED: _BY_HAND,
-        State.PENDING: frozenset({Reason.ERROR, Reason.TIMEOUT, Reason.SNOOZED}),
+        State.PENDING: frozenset({Reason.ERROR, Reason.TIMEOUT, Reason.LOST, Reason.SNOOZED}),
         State.QUEUED: frozenset({Reason.RELEASED, Reason.RESCUED}),
     },
     State.PAUSED: {
