@@ -58,7 +58,7 @@ class TaskKind(Generic[P, R]):
     """`await download.enqueue(url="…")`; with options: `download.options(key="…").enqueue(…)`."""
 
     def __init__(self, kind: Kind, entrance: Entrance, options: Options | None = None) -> None:
-        self._kind = kind
+        self.kind = kind
         self._entrance = entrance
         self._options = options or Options()
         self.name = kind.name
@@ -109,15 +109,15 @@ class TaskKind(Generic[P, R]):
             run_at=_instant("run_at", run_at),
             deadline=_instant("deadline", deadline),
         )
-        return TaskKind(self._kind, self._entrance, self._options.then(said))
+        return TaskKind(self.kind, self._entrance, self._options.then(said))
 
     def new(self, *args: P.args, **kwargs: P.kwargs) -> NewTask:
         """The task for these arguments, checked but not saved: for `yard.enqueue(*tasks)`."""
-        return self.from_payload(self._kind.signature.encode(args, kwargs))
+        return self.from_payload(self.kind.signature.encode(args, kwargs))
 
     def from_payload(self, payload: str) -> NewTask:
         """The task for arguments that come as a JSON object, checked all the same."""
-        kind, options = self._kind, self._options
+        kind, options = self.kind, self._options
         task = NewTask(
             kind=kind.name,
             payload=kind.signature.encode_json(payload),
@@ -163,13 +163,13 @@ class TaskKind(Generic[P, R]):
         return Handle(
             answer.id,
             self._entrance,
-            self._kind.signature.decode_result,
+            self.kind.signature.decode_result,
             duplicate=not isinstance(answer, Enqueued),
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, as in a test; nothing is enqueued."""
-        return self._kind.function(*args, **kwargs)
+        return self.kind.function(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<task {self.name}>"

@@ -130,10 +130,14 @@ class Yard:
         timeout: float = DEFAULT_TIMEOUT,
         retry: RetryPolicy = DEFAULT_RETRY,
         rules: Sequence[Rule] = (),
+        isolate: bool = False,
+        memory_limit: int | None = None,
     ) -> Declare:
         """Declare a kind: `async def` runs on the loop, `def` in a thread.
 
-        `rules` are asked before the yard's own which errors are worth a retry.
+        `rules` are asked before the yard's own which errors are worth a retry. With `isolate` or a
+        `memory_limit` (bytes; 500 MB unless said, 0 for none) bodies run in processes of their
+        own, which can be killed; docs/guides/isolated.md.
         """
         if bare is not None:
             raise InvalidHandler("write @yard.task() with its brackets, also without options")
@@ -147,6 +151,8 @@ class Yard:
                 timeout=timeout,
                 retry=retry,
                 classifier=self.classifier.extended(*rules) if rules else self.classifier,
+                isolate=isolate,
+                memory_limit=memory_limit,
             )
             self.registry.add(kind)
             return TaskKind(kind, self)

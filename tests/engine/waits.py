@@ -26,12 +26,12 @@ async def until(handle: Handle[Any], *states: State) -> Task:
     return await found(yard, look)
 
 
-async def found(yard: Yard, look: Callable[[], Awaitable[T | None]]) -> T:
+async def found(yard: Yard, look: Callable[[], Awaitable[T | None]], limit: float = LIMIT) -> T:
     """What `look` finds, looking again whenever the store has changed."""
     bell = yard._notifier.bell()
     yard._notifier.start()
     try:
-        async with asyncio.timeout(LIMIT):
+        async with asyncio.timeout(limit):
             while (seen := await look()) is None:
                 await bell.wait(1.0)
         return seen

@@ -74,7 +74,7 @@ class Context:
 
     def raise_if_cancelled(self) -> None:
         """The place where a thread lets itself be stopped."""
-        if self._stop:
+        if self.cancelled:
             raise asyncio.CancelledError
 
     def ask_to_stop(self) -> None:

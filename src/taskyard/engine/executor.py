@@ -13,8 +13,8 @@ from functools import partial
 from queue import SimpleQueue
 
 from taskyard.domain.outcome import Outcome
-from taskyard.domain.points import Point, reach
-from taskyard.engine.job import Job, Stop
+from taskyard.engine.body import run_coroutine, run_plain
+from taskyard.engine.job import Job
 
 Done = Callable[[Job, Outcome], None]
 
@@ -57,7 +57,7 @@ class CoroutineExecutor:
         job: Job | None = first
         while job is not None:
             job.cancel = partial(_cancel, task)
-            outcome = await self._body(job)
+            outcome = await run_coroutine(job)
             job.cancel = _gone
             spoilt = task.cancelling() > 0 or contextvars.copy_context() != fresh
             while task.cancelling():
@@ -69,30 +69,6 @@ class CoroutineExecutor:
             if spoilt:
                 return
             job = await waiting
-
-    async def _body(self, job: Job) -> Outcome:
-        try:
-            args, kwargs = job.arguments()
-        except Exception as error:
-            return job.undecodable(error)
-        reach(Point.BEFORE_BODY)
-        try:
-            outcome = job.returned(await job.kind.function(*args, **kwargs))
-        except GeneratorExit:
-            raise  # the loop itself is going
-        except asyncio.CancelledError as error:
-            if job.stop is None and _is_cancelled():
-                job.stop = Stop.DRAIN  # not our doing: the loop is being shut down around us
-            outcome = job.raised(error)
-        except BaseException as error:
-            outcome = job.raised(error)
-        reach(Point.AFTER_BODY)
-        return outcome
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 class ThreadExecutor:
@@ -122,7 +98,7 @@ class ThreadExecutor:
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
-            outcome = contextvars.copy_context().run(self._body, job)
+            outcome = contextvars.copy_context().run(run_plain, job)
             try:
                 self._loop.call_soon_threadsafe(self._finished, job, outcome)
             except RuntimeError:
@@ -131,20 +107,6 @@ class ThreadExecutor:
     def _finished(self, job: Job, outcome: Outcome) -> None:
         self._free += 1
         self._done(job, outcome)
-
-    def _body(self, job: Job) -> Outcome:
-        try:
-            args, kwargs = job.arguments()
-        except Exception as error:
-            return job.undecodable(error)
-        reach(Point.BEFORE_BODY)
-        try:
-            value = job.kind.function(*args, **kwargs)
-            outcome = job.overran() if job.stop is Stop.TIMEOUT else job.returned(value)
-        except BaseException as error:
-            outcome = job.raised(error)
-        reach(Point.AFTER_BODY)
-        return outcome
 
 
 def _cancel(task: asyncio.Task[None]) -> None:

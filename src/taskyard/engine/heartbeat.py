@@ -53,6 +53,7 @@ class Heartbeat:
         *,
         on_news: Callable[[News], None],
         on_danger: Callable[[], None],
+        on_renewed: Callable[[float], None] = lambda _: None,
         since: float | None = None,
         leave: Callable[[int], None] = os._exit,
     ) -> None:
@@ -62,6 +63,7 @@ class Heartbeat:
         self._watched = watched
         self._on_news = on_news
         self._on_danger = on_danger
+        self._on_renewed = on_renewed  # called in the thread, with `renewed`
         self._leave = leave
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
@@ -132,6 +134,7 @@ class Heartbeat:
                 self.steady_since = lease_time()
             self.renewed = now
             self._endangered = None
+            self._on_renewed(now)
         self._tell(self._on_news, news)
         return True
 

@@ -108,7 +108,7 @@ class Job:
 
     def _judged(self, error: BaseException) -> Outcome:
         if isinstance(error, asyncio.CancelledError) and self.stop is not None:
-            return self._stopped()
+            return self.stopped()
         if isinstance(error, Cancelled):
             return Stopped(Reason.BODY)
         advice = _advise(self.kind.classifier, error)
@@ -118,7 +118,8 @@ class Job:
             describe(error), reason, retry=advice is Advice.RETRY, after=retry_after(error)
         )
 
-    def _stopped(self) -> Outcome:
+    def stopped(self) -> Outcome:
+        """The body has ended because it was asked to."""
         match self.stop:
             case Stop.CANCEL:
                 return Stopped(Reason.OPERATOR)

@@ -20,11 +20,13 @@ from taskyard.domain.task import (
 from taskyard.engine.signature import Signature
 
 DEFAULT_RETRY = Retry.exponential(DEFAULT_RETRIES)
+DEFAULT_MEMORY_LIMIT = 500_000_000  # bytes; of isolated kinds
 
 
 class Style(StrEnum):
     COROUTINE = "coroutine"  # async def: on the event loop
     THREAD = "thread"  # def: in a thread
+    PROCESS = "process"  # either, isolated: in a process of its own
 
 
 class Kind:
@@ -40,6 +42,8 @@ class Kind:
         timeout: float = DEFAULT_TIMEOUT,
         retry: RetryPolicy = DEFAULT_RETRY,
         classifier: Classifier | None = None,
+        isolate: bool = False,
+        memory_limit: int | None = None,
     ) -> None:
         self.name = name
         self.function = function
@@ -48,12 +52,26 @@ class Kind:
         self.timeout = timeout
         self.retry = retry
         self.classifier = classifier or Classifier()
-        self.style = Style.COROUTINE if inspect.iscoroutinefunction(function) else Style.THREAD
+        self.is_coroutine = inspect.iscoroutinefunction(function)
+        self.style = Style.COROUTINE if self.is_coroutine else Style.THREAD
         self.signature = Signature(name, function)
+        self.memory_limit = DEFAULT_MEMORY_LIMIT if memory_limit is None else memory_limit
+        if isolate or memory_limit is not None:
+            self.style = Style.PROCESS
         self._check()
 
     def _check(self) -> None:
         """A bad default is found where the kind is declared, not at its first enqueue."""
+        if self.memory_limit < 0:
+            raise InvalidHandler(
+                f"task {self.name}: memory_limit is in bytes, and 0 for none, "
+                f"not {self.memory_limit}"
+            )
+        if self.style is Style.PROCESS and "<" in self.function.__qualname__:
+            raise InvalidHandler(
+                f"task {self.name} is isolated, but {self.function.__qualname__} is made inside a "
+                "function: another process cannot import it; declare it at the top of a module"
+            )
         try:
             NewTask(
                 kind=self.name,

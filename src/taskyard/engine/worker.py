@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from taskyard.domain.clock import LONGEST
 from taskyard.domain.errors import InvalidOption, StoreError
 from taskyard.domain.node import DEFAULT_LEASE_SECONDS, Hold, Lease, NewNode, News
-from taskyard.domain.outcome import Failed, Outcome, Released, Snoozed, Verdict, decide
+from taskyard.domain.outcome import Died, Failed, Outcome, Released, Snoozed, Verdict, decide
 from taskyard.domain.retry import RetryPolicy
 from taskyard.domain.state import Reason, State
 from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress
@@ -18,6 +18,8 @@ from taskyard.engine.executor import CoroutineExecutor, ThreadExecutor
 from taskyard.engine.hand import Hand
 from taskyard.engine.heartbeat import Heartbeat, lease_time
 from taskyard.engine.identity import new_node_id, this_process
+from taskyard.engine.isolate.executor import ProcessExecutor
+from taskyard.engine.isolate.place import require_importable
 from taskyard.engine.job import Job, Stop
 from taskyard.engine.log import logger
 from taskyard.engine.maintenance.rescue import rescue_predecessors
@@ -32,6 +34,7 @@ DEFAULT_SLOTS = 100
 DEFAULT_GRACE = 30.0
 NEWS_EVERY = 0.1
 PUT_OFF = 1.0
+ASK_AGAIN = 1.0
 
 log = logger("worker")
 
@@ -62,7 +65,8 @@ class Worker:
         self._notifier = notifier
         self._kinds = tuple(registry.names if kinds is None else kinds)
         for kind in self._kinds:
-            registry[kind]  # an unknown one is refused here
+            if registry[kind].style is Style.PROCESS:  # an unknown one is refused here
+                require_importable(registry[kind])
         self._capabilities = tuple(capabilities)
         self.node_id = node_id or new_node_id()
         self._lease_seconds = lease_seconds
@@ -98,6 +102,9 @@ class Worker:
         self._news_bell = self._notifier.bell()
         self._coroutines = CoroutineExecutor(self._done)
         self._threads = ThreadExecutor(self._done, asyncio.get_running_loop())
+        self._processes = ProcessExecutor(
+            self._done, self, self._losses, grace=self._grace, lease_seconds=self._lease_seconds
+        )
         self._timekeeper = Timekeeper(self.hand.running, self._grace)
         self._pump = Pump(
             self._store,
@@ -109,6 +116,8 @@ class Worker:
         )
         await rescue_predecessors(self._store)
         await self._join()
+        if any(self._registry[kind].style is Style.PROCESS for kind in self._kinds):
+            self._processes.warm_up()
         self._upkeep = Upkeep(self._store, self._notifier, self)
         self._pump.start(self.lease)
         self._upkeep.start()
@@ -136,6 +145,7 @@ class Worker:
         for job in list(self.hand.running.values()):
             job.ask(Stop.DRAIN)
         await self._wait_for_bodies(min(5.0, self._grace))
+        await self._processes.stop()
         if self.hand.running:
             log.error("bodies that do not stop are left behind", tasks=self._names())
         await self._upkeep.stop()
@@ -176,6 +186,7 @@ class Worker:
             )
         )
         self._endangering = False
+        self._processes.renewed(asked)
         self._heartbeat = Heartbeat(
             self._store,
             self.lease,
@@ -183,6 +194,7 @@ class Worker:
             self,
             on_news=self._hear_beat,
             on_danger=self._endangered,
+            on_renewed=self._processes.renewed,
             since=asked,
         )
         self._heartbeat.start()
@@ -247,10 +259,13 @@ class Worker:
         job.begin()
         self.hand.took(job)
         self._timekeeper.watch(job)
-        if job.kind.style is Style.COROUTINE:
-            self._coroutines.start(job)
-        else:
-            self._threads.start(job)
+        match job.kind.style:
+            case Style.COROUTINE:
+                self._coroutines.start(job)
+            case Style.THREAD:
+                self._threads.start(job)
+            case Style.PROCESS:
+                self._processes.start(job)
 
     def _fill(self) -> None:
         while (job := self.hand.next_ahead()) is not None:
@@ -259,13 +274,13 @@ class Worker:
 
     def _done(self, job: Job, outcome: Outcome) -> None:
         self.hand.ended(job)
-        if isinstance(outcome, Failed):
+        if isinstance(outcome, Failed | Died):
             log.warning(
                 "failed",
                 task=job.claimed.id,
                 kind=job.kind.name,
                 attempt=job.claimed.attempt,
-                reason=outcome.reason,
+                reason=outcome.reason if isinstance(outcome, Failed) else Reason.LOST,
                 error=f"{outcome.error.type}: {outcome.error.message}",
             )
         if job.stop is not Stop.LOST:
@@ -273,6 +288,21 @@ class Worker:
         self._fill()
         if not self.hand.running:
             self._emptied.set()
+
+    async def _losses(self, job: Job) -> int:
+        """How often this task was lost before; asked only when it has been lost again.
+
+        It cannot change while the attempt is ours, and claims need not carry it for every task.
+        """
+        while job.stop is not Stop.LOST:
+            try:
+                task = await self._store.get(job.claimed.id)
+            except StoreError as error:
+                log.error("store", error=str(error))
+                await asyncio.sleep(ASK_AGAIN)
+            else:
+                return 0 if task is None else task.losses
+        return 0
 
     def _ended(self, verdicts: list[Verdict]) -> None:
         self._tell_end(verdicts)

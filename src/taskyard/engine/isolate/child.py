@@ -1,0 +1,132 @@
+"""A child: imports one kind and runs its bodies, one at a time, in its main thread."""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import os
+import signal
+import socket
+import sys
+from functools import partial
+from types import FrameType
+
+import msgspec
+
+from taskyard.domain.outcome import Failed, Outcome
+from taskyard.domain.task import Claimed
+from taskyard.engine.body import run_coroutine, run_plain
+from taskyard.engine.context import Context
+from taskyard.engine.isolate import kernel, tree
+from taskyard.engine.isolate.channel import Channel
+from taskyard.engine.isolate.desk import LoopDesk, PlainContext
+from taskyard.engine.isolate.logs import send_logs
+from taskyard.engine.isolate.messages import Began, Done, Order
+from taskyard.engine.isolate.place import Place, find
+from taskyard.engine.job import Job, Stop, describe
+from taskyard.engine.log import logger
+from taskyard.engine.registry import Kind
+
+OUT_OF_MEMORY = "out_of_memory"
+
+log = logger("worker")
+
+
+def serve(sock: socket.socket, order: Order) -> None:
+    """Run what the worker sends until it sends no more."""
+    sys.path[:] = order.sys_path
+    channel = Channel(sock)
+    send_logs(channel, order.log_levels)
+    kernel.bound_memory(order.memory_limit)
+    faulthandler.enable()  # where a body was that the kernel kills: on the worker's stderr
+    child = Child(channel, order.place)
+    while (begin := channel.next_job()) is not None:
+        channel.send(Began())
+        channel.send(child.run(begin.claimed))
+
+
+class Child:
+    def __init__(self, channel: Channel, place: Place) -> None:
+        self._channel = channel
+        self._place = place
+        self._kind: Kind | None = None
+        self._in_body = False
+
+    def run(self, claimed: Claimed) -> Done:
+        try:
+            self._kind = self._kind or find(self._place)
+        except BaseException as error:
+            # An import that failed half-way is not tried again in the same process.
+            return Done(Failed(describe(error)), spent=True)
+        signal.signal(signal.SIGTERM, self._on_term)
+        run = self._run_coroutine if self._kind.is_coroutine else self._run_plain
+        outcome = run(claimed, self._kind)
+        self._channel.on_ask = lambda _: None
+        spent = isinstance(outcome, Failed) and outcome.error.type == OUT_OF_MEMORY
+        return Done(outcome, tree.resident((os.getpid(),)), is_alone(), spent)
+
+    def _run_plain(self, claimed: Claimed, kind: Kind) -> Outcome:
+        job = ChildJob(claimed, kind, PlainContext(claimed, self._channel, log))
+        self._channel.on_ask = job.ask
+        try:
+            try:
+                self._in_body = True
+                return run_plain(job)
+            finally:
+                self._in_body = False
+        except asyncio.CancelledError as error:
+            return job.raised(error)  # the signal came between the body's end and here
+
+    def _run_coroutine(self, claimed: Claimed, kind: Kind) -> Outcome:
+        with asyncio.Runner() as runner:
+            return runner.run(self._on_loop(claimed, kind))
+
+    async def _on_loop(self, claimed: Claimed, kind: Kind) -> Outcome:
+        loop = asyncio.get_running_loop()
+        desk = LoopDesk(self._channel)
+        job = ChildJob(claimed, kind, Context(claimed, desk, log, loop))
+        body = loop.create_task(run_coroutine(job))
+        job.cancel = partial(_cancel, body)
+        self._channel.on_ask = job.ask
+        loop.add_reader(self._channel.fileno(), desk.hear)
+        loop.add_signal_handler(signal.SIGTERM, body.cancel)
+        try:
+            return await body
+        finally:
+            loop.remove_reader(self._channel.fileno())
+
+    def _on_term(self, _signal: int, _frame: FrameType | None) -> None:
+        if self._in_body:
+            self._channel.interrupt()
+
+
+class ChildJob(Job):
+    """A job whose worker is another process: why it is to stop may still be on its way."""
+
+    __slots__ = ()
+
+    def returned(self, value: object) -> Outcome:
+        late = self.context.cancelled and self.stop is Stop.TIMEOUT
+        return self.overran() if late and not self.kind.is_coroutine else super().returned(value)
+
+    def raised(self, error: BaseException) -> Outcome:
+        _ = self.context.cancelled  # looks at the socket
+        outcome = super().raised(error)
+        if isinstance(error, MemoryError) and isinstance(outcome, Failed):
+            named = msgspec.structs.replace(outcome.error, type=OUT_OF_MEMORY)
+            return msgspec.structs.replace(outcome, error=named)
+        return outcome
+
+
+def _cancel(body: asyncio.Task[Outcome]) -> None:
+    body.cancel()
+
+
+def is_alone() -> bool:
+    """Whether nothing that the body has started is left: orphans of its children are ours too."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return True
+    return False

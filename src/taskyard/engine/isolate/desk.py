@@ -1,0 +1,116 @@
+"""What a context asks of the worker, asked from a child."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import NoReturn, TypeVar
+
+import msgspec
+import structlog
+
+from taskyard.domain import errors
+from taskyard.domain.node import Hold
+from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress
+from taskyard.engine.context import Context
+from taskyard.engine.isolate.channel import Channel
+from taskyard.engine.isolate.messages import Answer, Children, Message, Report
+
+T = TypeVar("T")
+M = TypeVar("M", Report, Children)
+
+
+class ChildDesk:
+    """The hold is not sent: the worker knows which attempt this child runs."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    async def report(self, hold: Hold, progress: Progress) -> bool:  # noqa: ARG002
+        number = self._channel.next_number()
+        return (await self._ask(number, _sound(Report(number, progress)))).accepted
+
+    async def enqueue(
+        self,
+        tasks: Sequence[NewTask],
+        *,
+        by: Hold | None,  # noqa: ARG002
+    ) -> list[Enqueue]:
+        number = self._channel.next_number()
+        return (await self._ask(number, _sound(Children(number, list(tasks))))).enqueued
+
+    async def _ask(self, number: int, request: Message) -> Answer:
+        """A plain function waits; nobody else has use of this thread."""
+        return _checked(self._channel.exchange(number, request))
+
+
+class LoopDesk(ChildDesk):
+    """For coroutines: several may wait at once, and the loop goes on."""
+
+    def __init__(self, channel: Channel) -> None:
+        super().__init__(channel)
+        self._waiting: dict[int, asyncio.Future[Answer]] = {}
+
+    async def _ask(self, number: int, request: Message) -> Answer:
+        self._waiting[number] = asyncio.get_running_loop().create_future()
+        try:
+            self._channel.send(request)
+            return _checked(await self._waiting[number])
+        finally:
+            del self._waiting[number]
+
+    def hear(self) -> None:
+        """The socket can be read."""
+        self._channel.receive_ready()
+        for message in self._channel.heard():
+            if isinstance(message, Answer):
+                waiting = self._waiting.get(message.number)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(message)
+
+
+class PlainContext(Context):
+    """For plain functions: to look whether they are to stop, they look at the socket."""
+
+    __slots__ = ("_channel",)
+
+    def __init__(
+        self, claimed: Claimed, channel: Channel, log: structlog.stdlib.BoundLogger
+    ) -> None:
+        self._claimed = claimed
+        self._desk = ChildDesk(channel)
+        self._channel = channel
+        self._log = log
+        self._stop = False
+
+    @property
+    def cancelled(self) -> bool:
+        if not self._stop:
+            self._channel.listen()
+        return self._stop
+
+    def _wait_for(self, make: Callable[[], Coroutine[object, object, T]]) -> T:
+        """Nothing of a ChildDesk ever has to wait for a loop."""
+        try:
+            make().send(None)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        raise RuntimeError("this needs an event loop")
+
+
+def _sound(request: M) -> M:
+    """What the worker will read, so that what is wrong with it is the body's own error."""
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(request), type=type(request))
+
+
+def _checked(answer: Answer) -> Answer:
+    if answer.error is not None:
+        _raise(*answer.error)
+    return answer
+
+
+def _raise(name: str, message: str) -> NoReturn:
+    """The error that the worker met, of the same class."""
+    kind = getattr(errors, name, errors.TaskyardError)
+    raise kind(message)
