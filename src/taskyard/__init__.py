@@ -13,6 +13,7 @@ from taskyard.domain.errors import (
     TaskFailed,
     TaskyardError,
 )
+from taskyard.domain.retention import FOREVER, Keep, Retention
 from taskyard.domain.retry import Retry, RetryPolicy
 from taskyard.domain.state import Reason, State
 from taskyard.domain.task import Duplicate, Enqueued, NewTask, Refused, Task, TaskQuery
@@ -26,6 +27,7 @@ from taskyard.yard import Yard
 __version__ = "0.1.0"
 
 __all__ = [
+    "FOREVER",
     "Advice",
     "Cancelled",
     "Context",
@@ -35,11 +37,13 @@ __all__ = [
     "Handle",
     "IllegalTransition",
     "InvalidTask",
+    "Keep",
     "NewTask",
     "NotFound",
     "Reason",
     "Refused",
     "ResultTimeout",
+    "Retention",
     "Retry",
     "RetryPolicy",
     "Snooze",

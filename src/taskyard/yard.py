@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
 
@@ -18,6 +19,7 @@ from taskyard.domain.errors import InvalidHandler, NotFound
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
 from taskyard.domain.node import DEFAULT_LEASE_SECONDS, Node
+from taskyard.domain.retention import Pruned, Retention
 from taskyard.domain.retry import RetryPolicy
 from taskyard.domain.state import State
 from taskyard.domain.task import (
@@ -31,6 +33,7 @@ from taskyard.domain.task import (
     check_name,
 )
 from taskyard.engine.context import Context
+from taskyard.engine.maintenance.prune import prune
 from taskyard.engine.notifier import Notifier
 from taskyard.engine.registry import DEFAULT_RETRY, Kind, Registry
 from taskyard.engine.waiting import WaitingRoom
@@ -76,8 +79,11 @@ class Declare:
 class Yard:
     """Kinds, and the store their tasks live in. Nothing is opened before it is used."""
 
-    def __init__(self, url: str = DEFAULT_URL) -> None:
+    def __init__(self, url: str = DEFAULT_URL, *, retention: Retention | None = None) -> None:
+        """`retention`: how long ended tasks are kept, and when the old ones go."""
         self.url = url
+        self.retention = retention or Retention()
+        self.retention.check()
         self.store = open_store(url)
         self.registry = Registry()
         self.classifier = Classifier()
@@ -271,6 +277,21 @@ class Yard:
     async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
         return await self.store.audit(limit=limit, before=before)
 
+    async def prune(
+        self,
+        *,
+        dry_run: bool = False,
+        older_than: timedelta | None = None,
+        actor: str = DEFAULT_ACTOR,
+        told: Callable[[int], None] = lambda _: None,
+    ) -> Pruned:
+        """Remove now what the retention says, or all ended tasks that are `older_than` this.
+
+        Workers do it daily by themselves. `told` hears how many tasks have gone so far.
+        """
+        retention = self.retention if older_than is None else self.retention.older_than(older_than)
+        return await prune(self.store, retention, actor=actor, dry_run=dry_run, told=told)
+
     async def diagnose(self) -> Sequence[Check]:
         return await self.store.diagnose()
 
@@ -297,6 +318,7 @@ class Yard:
             node_id=node_id,
             lease_seconds=lease_seconds,
             grace=grace,
+            retention=self.retention,
             on_end=self._waiting.told,
         )
         self._workers.append(worker)

@@ -18,6 +18,7 @@ from taskyard.cli.enqueue import enqueue
 from taskyard.cli.errors import INTERRUPTED, PIPE_CLOSED, USAGE, exit_code, tell, tell_error
 from taskyard.cli.group import help_if_alone
 from taskyard.cli.migrate import migrate
+from taskyard.cli.prune import prune
 from taskyard.cli.stats import stats
 from taskyard.cli.worker import worker
 from taskyard.domain.errors import InvalidOption
@@ -41,6 +42,7 @@ app.command()(stats)
 app.command()(doctor)
 app.command()(migrate)
 app.command()(copy)
+app.command()(prune)
 
 
 def _version(wanted: bool) -> None:

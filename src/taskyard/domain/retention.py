@@ -68,6 +68,8 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         for what, kept in self._settings():
+            if kept is not None and not isinstance(kept, timedelta):
+                raise InvalidOption(f"{what} is kept for a timedelta, not {kept!r}")
             if kept is not None and kept < timedelta(0):
                 raise InvalidOption(f"{what} is kept for a time of 0 or more, not {kept}")
         for what, names in (("lane", self.lanes), ("kind", self.kinds)):

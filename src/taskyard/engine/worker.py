@@ -10,6 +10,7 @@ from taskyard.domain.clock import LONGEST
 from taskyard.domain.errors import InvalidOption, StoreError
 from taskyard.domain.node import DEFAULT_LEASE_SECONDS, Hold, Lease, NewNode, News
 from taskyard.domain.outcome import Died, Failed, Outcome, Released, Snoozed, Verdict, decide
+from taskyard.domain.retention import Retention
 from taskyard.domain.retry import RetryPolicy
 from taskyard.domain.state import Reason, State
 from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress
@@ -54,6 +55,7 @@ class Worker:
         node_id: str | None = None,
         lease_seconds: float = DEFAULT_LEASE_SECONDS,
         grace: float = DEFAULT_GRACE,
+        retention: Retention | None = None,
         on_end: Callable[[Sequence[Verdict]], None] = lambda _: None,
     ) -> None:
         if slots < 1:
@@ -71,6 +73,7 @@ class Worker:
         self.node_id = node_id or new_node_id()
         self._lease_seconds = lease_seconds
         self._grace = grace
+        self._retention = retention or Retention()
         self._tell_end = on_end
         self.lease: Lease = 0
         self.hand = Hand(slots)
@@ -118,7 +121,7 @@ class Worker:
         await self._join()
         if any(self._registry[kind].style is Style.PROCESS for kind in self._kinds):
             self._processes.warm_up()
-        self._upkeep = Upkeep(self._store, self._notifier, self)
+        self._upkeep = Upkeep(self._store, self._notifier, self, self._retention)
         self._pump.start(self.lease)
         self._upkeep.start()
         self._newsreader = asyncio.create_task(self._read_news(), name="taskyard-news")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from taskyard.domain.retention import Retention
 from taskyard.engine.maintenance.duty import Duty, Steward
 from taskyard.engine.maintenance.expire import Expirer
 from taskyard.engine.maintenance.promote import Promoter
+from taskyard.engine.maintenance.prune import Pruner
 from taskyard.engine.maintenance.rescue import Rescuer
 from taskyard.engine.notifier import Notifier
 from taskyard.store.port import Store
@@ -13,8 +15,11 @@ DUTIES: tuple[type[Duty], ...] = (Promoter, Expirer, Rescuer)
 
 
 class Upkeep:
-    def __init__(self, store: Store, notifier: Notifier, steward: Steward) -> None:
+    def __init__(
+        self, store: Store, notifier: Notifier, steward: Steward, retention: Retention
+    ) -> None:
         self._duties = [duty(store, notifier, steward) for duty in DUTIES]
+        self._duties.append(Pruner(store, notifier, steward, retention))
 
     def start(self) -> None:
         for duty in self._duties:

@@ -1,0 +1,98 @@
+"""`taskyard prune`: removes what has been kept long enough, now."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from taskyard.cli.machine import print_json
+from taskyard.cli.render import show
+from taskyard.cli.target import App, Json, Url, Where, actor, ask
+from taskyard.domain.errors import InvalidOption
+from taskyard.domain.retention import Pruned
+from taskyard.yard import Yard
+
+_AGE = re.compile(r"(\d+(?:\.\d+)?)([smhdw])", re.ASCII)
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def prune(
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say how many tasks would go.")
+    ] = False,
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AGE",
+            help="All ended tasks of this age, such as 12h or 30d, instead of what APP keeps.",
+        ),
+    ] = None,
+    url: Url = None,
+    app: App = None,
+    as_json: Json = False,
+) -> None:
+    """Remove ended tasks that have been kept long enough.
+
+    Workers do it daily by themselves. How long tasks are kept is said by the application.
+    """
+    if app is None and older_than is None:
+        raise InvalidOption(
+            "how long tasks are kept is said by the application: name it with --app APP, "
+            "or give --older-than AGE"
+        )
+    age = None if older_than is None else read_age(older_than)
+
+    async def run(yard: Yard) -> Pruned:
+        if dry_run:
+            return await yard.prune(dry_run=True, older_than=age)
+        with _bar() as bar:
+            total = None
+            if not bar.disable:
+                total = (await yard.prune(dry_run=True, older_than=age)).tasks
+            shown = bar.add_task("prune", total=total)
+            return await yard.prune(
+                older_than=age,
+                actor=actor(),
+                told=lambda count: bar.update(shown, completed=count),
+            )
+
+    pruned = ask(Where(url, app), run)
+    if as_json:
+        print_json({"dry_run": dry_run, "tasks": pruned.tasks, "audit": pruned.audit})
+    else:
+        show(Text(_told(pruned, dry_run=dry_run)))
+
+
+def read_age(text: str) -> timedelta:
+    """`90m`, `12h`, `1.5d`, `2w`."""
+    found = _AGE.fullmatch(text)
+    try:
+        if found:
+            return timedelta(**{_UNITS[found[2]]: float(found[1])})
+    except OverflowError:
+        pass
+    raise InvalidOption(
+        f"an age is a number with s, m, h, d or w, for example 12h or 30d, not {text!r}"
+    )
+
+
+def _bar() -> Progress:
+    """On stderr, and only for people."""
+    screen = Console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    return Progress(*columns, TimeRemainingColumn(), console=screen, disable=not screen.is_terminal)
+
+
+def _told(pruned: Pruned, *, dry_run: bool) -> str:
+    tasks = f"{pruned.tasks} task{'' if pruned.tasks == 1 else 's'}"
+    if dry_run:
+        return f"would remove {tasks}"
+    lines = f" and {pruned.audit} line{'' if pruned.audit == 1 else 's'} of the audit trail"
+    return f"removed {tasks}{lines if pruned.audit else ''}"
