@@ -90,6 +90,16 @@ def reports_nonsense(ctx: Context) -> None:
     ctx.report("half")  # type: ignore[arg-type]
 
 
+@yard.task(isolate=True, retry=ONCE)
+def forks(ctx: Context) -> int:
+    """A fork that comes out of the body, in whatever way, is not the body."""
+    pid = os.fork()
+    if pid == 0:
+        logging.getLogger("a.fork").warning("speaks for itself")
+        ctx.report(1, 2)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
 # --- dying ---
 
 

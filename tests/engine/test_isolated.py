@@ -109,6 +109,13 @@ async def test_what_cannot_be_sent_is_the_error_of_the_body(yard: Yard) -> None:
     assert "Expected `float`, got `str`" in task.error.message
 
 
+async def test_a_fork_that_a_body_makes_does_not_speak_for_it(yard: Yard) -> None:
+    async with working(yard):
+        handle = await yard.kind("forks").enqueue()
+        assert await handle.result(20) == 0
+    assert (await handle.task()).progress is None
+
+
 async def test_a_machine_that_cannot_make_a_process_costs_no_task(
     yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,7 @@ class Channel:
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
+        self._owner = os.getpid()
         self._frames: Frames[ToChild] = Frames(ToChild)
         self._inbox: deque[ToChild] = deque()
         self._sending = threading.Lock()
@@ -36,7 +37,13 @@ class Channel:
     def fileno(self) -> int:
         return self._socket.fileno()
 
+    @property
+    def is_mine(self) -> bool:
+        """Not so in a process that a body has forked: two would speak at once."""
+        return os.getpid() == self._owner
+
     def send(self, message: Message) -> None:
+        self._require_mine()
         with self._undisturbed():
             self._send(message)
 
@@ -65,6 +72,7 @@ class Channel:
 
     def exchange(self, number: int, request: Message) -> Answer:
         """Ask the worker and wait for what it says."""
+        self._require_mine()
         with self._undisturbed(), self._talking:
             self._send(request)
             while True:
@@ -76,6 +84,8 @@ class Channel:
 
     def listen(self) -> None:
         """Hear what has come, without waiting."""
+        if not self.is_mine:
+            return
         with self._undisturbed(), self._talking:
             self.receive_ready()
             for _ in self.heard():
@@ -103,6 +113,10 @@ class Channel:
             data = b""
         self._inbox.extend(self._frames.feed(data))
         return bool(data)
+
+    def _require_mine(self) -> None:
+        if not self.is_mine:
+            raise RuntimeError("a process that a body has forked cannot use its context")
 
     # --- signals ---
 

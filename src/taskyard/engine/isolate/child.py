@@ -42,7 +42,10 @@ def serve(sock: socket.socket, order: Order) -> None:
     child = Child(channel, order.place)
     while (begin := channel.next_job()) is not None:
         channel.send(Began())
-        channel.send(child.run(begin.claimed))
+        done = child.run(begin.claimed)
+        if not channel.is_mine:
+            return  # a fork that the body made has come out of it
+        channel.send(done)
 
 
 class Child:

@@ -162,6 +162,7 @@ class Keeper:
             self._control.close()
             for fd in (self._wake, self._lifeline, *self._fds):
                 os.close(fd)
+            os.set_inheritable(channel, False)
             child.serve(socket.socket(fileno=channel), asked.order)
         except BaseException:
             traceback.print_exc()
@@ -193,16 +194,10 @@ class Keeper:
             return
         table = tree.processes()
         for body in ending:
-            below = tree.descendants(body.pid, table)
-            for pid in below:
-                _kill(pid)
-            if not below:
+            if not _kill_all(tree.descendants(body.pid, table)):
                 _kill(body.pid)
                 _kill_group(body.pid)
-        strays = self._strays(table)
-        for pid in strays:
-            _kill(pid)
-        if not strays:
+        if not _kill_all(self._strays(table)):
             self._bury()
 
     def _strays(self, table: dict[int, tree.Process]) -> list[int]:
@@ -259,7 +254,7 @@ class Keeper:
         given_up = time.monotonic() + LONGEST_LEAVING
         while time.monotonic() < given_up:
             self._tidy()
-            if not self._bodies and not self._strays(tree.processes()):
+            if not self._bodies and not _kill_all(self._strays(tree.processes())):
                 return
             time.sleep(AGAIN)
 
@@ -270,9 +265,18 @@ def _is_over(pids: list[int], body: Body) -> bool:
     return tree.resident(pids) > limit and tree.proportional(pids) > limit
 
 
-def _kill(pid: int, sig: signal.Signals = signal.SIGKILL) -> None:
-    with contextlib.suppress(ProcessLookupError):
+def _kill_all(pids: list[int]) -> list[int]:
+    """Those that it is worth waiting for."""
+    return [pid for pid in pids if _kill(pid)]
+
+
+def _kill(pid: int, sig: signal.Signals = signal.SIGKILL) -> bool:
+    """False: it has gone, or has become another user's and is out of our reach."""
+    try:
         os.kill(pid, sig)
+    except OSError:
+        return False
+    return True
 
 
 def _kill_group(pid: int) -> None:
@@ -284,6 +288,8 @@ def _kill_group(pid: int) -> None:
 def main(control: int, lifeline: int, parent: int) -> None:
     kernel.adopt_orphans()
     kernel.die_with_parent(parent, signal.SIGTERM)
+    for fd in (control, lifeline):
+        os.set_inheritable(fd, False)
     sock = socket.socket(fileno=control)
     sock.setblocking(False)
     Keeper(sock, lifeline).run()

@@ -30,6 +30,10 @@ class Sender(logging.Handler):
         self.setFormatter(logging.Formatter("%(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
+        if not self._channel.is_mine:  # a fork that the body has made
+            if logging.lastResort is not None:
+                logging.lastResort.handle(record)
+            return
         try:
             text = self.format(record).encode("utf-8", "backslashreplace").decode()
             fields = getattr(record, FIELDS, None)
