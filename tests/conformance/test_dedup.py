@@ -7,7 +7,7 @@ from taskyard.domain.errors import IllegalTransition
 from taskyard.domain.state import State
 from taskyard.domain.task import Dedup, Duplicate, Enqueued, Until
 from taskyard.store.port import Store
-from tests.conformance.places import Place, PostgresSchema, StoreTime
+from tests.conformance.places import StoreTime
 from tests.conformance.verbs import (
     complete,
     enqueued,
@@ -178,11 +178,8 @@ async def test_a_dedup_key_is_kept_across_processes(store: Store, elsewhere: Sto
 
 @pytest.mark.spec("engine-15")
 async def test_a_task_left_out_for_its_id_leaves_its_dedup_key_to_the_next_one(
-    request: pytest.FixtureRequest, store: Store, place: Place
+    store: Store,
 ) -> None:
-    if isinstance(place, PostgresSchema):
-        reason = "the key is given out before it is known who is saved: StoreBusy, for ever"
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
     first, again = new(id="a", dedup=Dedup("one")), new(id="a", dedup=Dedup("two"))
 
     answers = await store.enqueue([first, again, new(id="b", dedup=Dedup("two"))])

@@ -80,8 +80,27 @@ DECLARE
     v_full   text[];
     v_saved  bigint;
     v_new    boolean;
+    v_one    record;
 BEGIN
     o_stale := false;
+    IF cardinality(array_remove(p_dedup, NULL)) > 0
+       AND (SELECT count(DISTINCT u.id) FROM unnest(p_id) AS u (id)) < cardinality(p_id) THEN
+        -- Who is left out for an id leaves a dedup key to the next one: only one after the other tells.
+        FOR i IN 1..cardinality(p_id) LOOP
+            SELECT e.* INTO v_one FROM taskyard.enqueue(
+                p_clock, p_by_no, p_by_attempt, p_by_lease, p_lanes, p_kinds, p_requires, p_id[i:i],
+                p_lane[i:i], p_route[i:i], p_priority[i:i], p_max_charged[i:i], p_timeout[i:i],
+                p_payload[i:i], p_run_at[i:i], p_delay[i:i], p_deadline[i:i], p_keys[i:i], p_group[i:i],
+                p_dedup[i:i], p_until[i:i], p_joined) AS e;
+            o_stale := v_one.o_stale;
+            EXIT WHEN o_stale;
+            IF v_one.o_left_out IS NOT NULL THEN
+                o_left_out := o_left_out || i::bigint;
+                o_clash := o_clash || v_one.o_clash;
+            END IF;
+        END LOOP;
+        RETURN;
+    END IF;
     v_lanes := taskyard.lane_numbers(p_lanes);
     v_routes := taskyard.route_numbers(p_kinds, p_requires);
     v_new := array_position(v_lanes, NULL) IS NOT NULL OR array_position(v_routes, NULL) IS NOT NULL;
