@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from taskyard.domain.errors import NotFound
 from taskyard.domain.lane import Audited
-from taskyard.domain.outcome import Stale
+from taskyard.domain.outcome import Finished, Stale
 from taskyard.domain.retention import FOREVER, Keep, Retention
 from taskyard.domain.state import State
 from taskyard.domain.task import Dedup, Progress, TaskQuery, Until
@@ -21,6 +22,7 @@ from tests.conformance.verbs import (
     enqueued,
     failed,
     finish,
+    new,
     node,
     refused_as_duplicate,
     running,
@@ -383,3 +385,40 @@ async def test_pruning_while_claims_flow_loses_nothing(
     assert await left(store) == fresh
     for task_id in fresh:
         assert (await seen(store, task_id)).result == '"done"'
+
+
+@pytest.mark.spec("lifecycle-15", "engine-19")
+async def test_nothing_is_lost_where_one_prunes_and_another_works_at_the_same_time(
+    store: Store, elsewhere: Store
+) -> None:
+    """What has ended goes at once, while its neighbours are claimed and ended."""
+    many, over = 200, asyncio.Event()
+    ids = [f"t{number}" for number in range(many)]
+    ran: list[str] = []
+
+    async def work() -> None:
+        worker = await node(elsewhere, slots=many)
+        for first in range(0, many, 10):
+            some = [new(id=task_id, keys=(task_id,)) for task_id in ids[first : first + 10]]
+            await elsewhere.enqueue(some)
+            for task in await worker.claim(10):
+                ran.append(task.id)
+                assert await elsewhere.finish([succeeded(task)]) == [
+                    Finished(task.no, State.COMPLETED)
+                ]
+        over.set()
+
+    async def prune() -> int:
+        removed = 0
+        while not over.is_set():
+            removed += await pruned(store, AT_ONCE, limit=7)
+        return removed + await pruned(store, AT_ONCE)
+
+    async with asyncio.TaskGroup() as group:
+        pruning = group.create_task(prune())
+        group.create_task(work())
+
+    assert ran == ids
+    assert pruning.result() == many
+    assert await left(store) == []
+    assert sum(int(detail) for _, detail in await told(store)) == many

@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from taskyard.domain.errors import (
 )
 from taskyard.domain.node import News
 from taskyard.domain.outcome import Finished, Stale
+from taskyard.domain.retention import Retention
 from taskyard.domain.state import State
 from taskyard.domain.task import Progress, TaskQuery
 from taskyard.store.port import ClaimRequest, Hint, Store
@@ -201,6 +203,23 @@ async def test_on_a_full_server_leases_hold_and_work_goes_on(start: Start) -> No
 
             again = ClaimRequest(lease=worker.lease, number=100, room=5)
             assert [claimed.id for claimed in (await store.claim(again)).tasks] == [released.id]
+
+
+@pytest.mark.spec("engine-30", "lifecycle-15")
+async def test_a_full_server_can_be_pruned(start: Start) -> None:
+    nothing = timedelta(0)
+    retention = Retention(completed=nothing, failed=nothing, cancelled=nothing)
+    server = start()
+    async with opened(server.url) as store:
+        task = await running(store, await node(store))
+        await finish(store, succeeded(task))
+        with full_memory(server):
+            step = await store.prune(retention, actor="ann")
+            assert step.tasks == 1
+            while step.mark is not None:
+                step = await store.prune(retention, actor="ann", after=step.mark)
+            assert await store.get(task.id) is None
+            assert (await store.audit(limit=1))[0].action == "prune"
 
 
 @pytest.mark.spec("engine-30")
