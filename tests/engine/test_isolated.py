@@ -226,6 +226,32 @@ def test_a_script_that_is_its_own_worker_is_told_what_to_do(tmp_path: Path) -> N
     assert "move it to a module of its own" in ran.stderr
 
 
+DETACHED = """
+import asyncio, os, sys
+from tests.engine.isolated import isolated_yard
+
+async def main() -> None:
+    async with isolated_yard("sqlite://:memory:") as yard:
+        worker = yard.worker()
+        await worker.start()
+        result = await (await yard.kind("add").enqueue(1)).result(30)
+        await worker.stop()
+        os._exit(result)
+
+assert sys.stderr is None
+asyncio.run(main())
+"""
+
+
+def test_a_worker_needs_neither_output_nor_input() -> None:
+    ran = subprocess.run(
+        ["sh", "-c", 'exec "$0" -c "$1" <&- >&- 2>&-', sys.executable, DETACHED],
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 3
+
+
 BROKEN = """
 import os
 from taskyard import Retry, Yard

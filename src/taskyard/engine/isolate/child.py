@@ -38,7 +38,8 @@ def serve(sock: socket.socket, order: Order) -> None:
     channel = Channel(sock)
     send_logs(channel, order.log_levels)
     kernel.bound_memory(order.memory_limit)
-    faulthandler.enable()  # where a body was that the kernel kills: on the worker's stderr
+    if sys.stderr is not None:
+        faulthandler.enable()  # where a body was that crashes
     child = Child(channel, order.place)
     while (begin := channel.next_job()) is not None:
         channel.send(Began())

@@ -134,8 +134,6 @@ class Keeper:
     # --- children ---
 
     def _fork(self, asked: Fork, channel: int) -> None:
-        sys.stdout.flush()
-        sys.stderr.flush()
         keeper = os.getpid()
         try:
             pid = os.fork()
