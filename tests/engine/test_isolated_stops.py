@@ -176,10 +176,12 @@ async def test_the_kernel_kills_bodies_with_their_worker_also_when_the_keeper_ca
         keeper = body.parent()
         assert keeper is not None
         keeper.suspend()
-        worker.kill()
-        assert await all_gone([body, near])
-        assert alive(detached) == detached  # these are the keeper's to find
-        keeper.resume()
+        try:
+            worker.kill()
+            assert await all_gone([body, near])
+            assert alive(detached) == detached  # these are the keeper's to find
+        finally:
+            keeper.resume()
         assert await all_gone([keeper, *detached])
 
 
