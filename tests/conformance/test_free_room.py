@@ -340,7 +340,7 @@ def test_free_room_and_an_eligible_waiting_task_never_coexist(maker: Maker) -> N
     run_state_machine_as_test(
         cast("type[Yard]", yard),
         settings=settings(
-            max_examples=150,
+            max_examples=60,  # the same rules are tried side by side too
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -236,7 +236,7 @@ def hog_at_once() -> int:
 
 @yard.task(memory_limit=150 * MB, retry=ONCE)
 def hog_below() -> None:
-    code = "x = []\nwhile True: x.append(bytearray(1000000))"
+    code = "import time; x = b'x' * 300_000_000; time.sleep(600)"  # used, not only reserved
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
