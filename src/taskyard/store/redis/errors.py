@@ -33,7 +33,7 @@ def translate_first(error: Exception, server: object) -> StoreError:
     match error:
         case redis_errors.TimeoutError() | TimeoutError():
             why = "did not answer in time"
-        case redis_errors.ConnectionError() if "Connection closed" in str(error):
+        case redis_errors.ConnectionError() if _hung_up(error):
             why = "hung up"
         case redis_errors.InvalidResponse():
             why = "gives no answer that Redis would give"
@@ -85,6 +85,11 @@ def _why(error: Exception) -> str:
             return f"its host is unknown ({unknown.strerror}); check the name"
         case _:
             return str(error).rstrip(".")
+
+
+def _hung_up(error: Exception) -> bool:
+    reset = isinstance(_origin(error), ConnectionResetError | BrokenPipeError)
+    return reset or "Connection closed" in str(error)
 
 
 def _origin(error: BaseException | None) -> OSError | None:
