@@ -26,7 +26,7 @@ class ChildDesk:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
 
-    async def report(self, hold: Hold, progress: Progress) -> bool:  # noqa: ARG002
+    async def report(self, hold: Hold, progress: Progress) -> bool:  # noqa: ARG002 - as the worker's
         number = self._channel.next_number()
         return (await self._ask(number, _sound(Report(number, progress)))).accepted
 
@@ -34,7 +34,7 @@ class ChildDesk:
         self,
         tasks: Sequence[NewTask],
         *,
-        by: Hold | None,  # noqa: ARG002
+        by: Hold | None,  # noqa: ARG002 - the parent knows
     ) -> list[Enqueue]:
         number = self._channel.next_number()
         return (await self._ask(number, _sound(Children(number, list(tasks))))).enqueued
