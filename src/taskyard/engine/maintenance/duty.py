@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import ClassVar, Protocol
 
 from taskyard.domain.errors import StoreError
@@ -31,6 +32,31 @@ class Steward(Protocol):
     def steady_for(self) -> float: ...
 
 
+class Shift:
+    """One of those who do the same duties asks for them; the others ask for this alone.
+
+    It is a leased row like that of a duty. A program with other duties has another shift, so none
+    is left undone while an older release runs beside a newer one.
+    """
+
+    def __init__(self, store: Store, steward: Steward, duties: Iterable[str]) -> None:
+        self._store = store
+        self._steward = steward
+        self._name = f"shift: {', '.join(sorted(duties))}"
+        self._mine = False
+        self._ask_at = 0.0
+        self._asking = asyncio.Lock()
+
+    async def is_mine(self) -> bool:
+        async with self._asking:
+            now = time.monotonic()
+            if now >= self._ask_at:
+                term = self._steward.lease_seconds
+                self._mine = await self._store.take_duty(self._name, self._steward.lease, term)
+                self._ask_at = now + (term / 2 if self._mine else min(ASK_SECONDS, term / 6))
+            return self._mine
+
+
 class Duty(ABC):
     """Takes its leased row, then performs again and again until it is stopped or loses it."""
 
@@ -41,6 +67,7 @@ class Duty(ABC):
     def __init__(self, store: Store, notifier: Notifier, steward: Steward) -> None:
         self.store = store
         self.steward = steward
+        self.shift: Shift | None = None  # None: this duty is asked for by itself
         self._notifier = notifier
         self._bell = notifier.bell()
         self._task: asyncio.Task[None] | None = None
@@ -90,6 +117,8 @@ class Duty(ABC):
         now = time.monotonic()
         if now < self._held_until - self._term / 2:
             return True
+        if self.shift is not None and not await self.shift.is_mine():
+            return False
         mine = await self.store.take_duty(self.name, self.steward.lease, self._term)
         self._held_until = now + self._term if mine else 0.0
         return mine

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taskyard.domain.retention import Retention
-from taskyard.engine.maintenance.duty import Duty, Steward
+from taskyard.engine.maintenance.duty import Duty, Shift, Steward
 from taskyard.engine.maintenance.expire import Expirer
 from taskyard.engine.maintenance.promote import Promoter
 from taskyard.engine.maintenance.prune import Pruner
@@ -20,6 +20,9 @@ class Upkeep:
     ) -> None:
         self._duties = [duty(store, notifier, steward) for duty in DUTIES]
         self._duties.append(Pruner(store, notifier, steward, retention))
+        shift = Shift(store, steward, (duty.name for duty in self._duties))
+        for one in self._duties:
+            one.shift = shift
 
     def start(self) -> None:
         for duty in self._duties:
