@@ -5,15 +5,23 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
+from select import select
+from socket import create_server
+from typing import cast
 
 import pytest
 from redis import Redis
 
 from taskyard.domain.errors import StoreUnavailable
+from taskyard.domain.node import Lease, News
 from taskyard.domain.outcome import Finished
 from taskyard.domain.state import State
+from taskyard.engine.heartbeat import Heartbeat
 from taskyard.store.port import Hint, Store
+from taskyard.store.redis.address import parse
+from taskyard.store.redis.blocking import BlockingLink
+from taskyard.store.redis.link import Wording
 from taskyard.store.url import open_store
 from tests.conformance.verbs import enqueued, finish, node, running, succeeded
 from tests.servers.redis_cluster import RedisCluster
@@ -103,3 +111,74 @@ async def test_a_cluster_that_is_gone_and_comes_back_is_found_again() -> None:
             assert await finish(store, succeeded(task)) == [Finished(task.no, State.COMPLETED)]
     finally:
         cluster.remove()
+
+
+class SilentCluster:
+    """Nodes that take every connection and say nothing, and what a heartbeat asks of a store."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._nodes = [stack.enter_context(create_server(("127.0.0.1", 0))) for _ in range(8)]
+        places = ",".join(f"127.0.0.1:{node.getsockname()[1]}" for node in self._nodes)
+        self._link = BlockingLink(parse(f"redis+cluster://{places}"), Wording("silent"))
+        stack.callback(self._link.close)
+
+    def beat(self, lease: Lease, *, timeout: float) -> News:
+        self._link.write("beat", lease, timeout=timeout)
+        raise AssertionError("somebody has answered")
+
+    def unasked(self) -> int:
+        """How many nodes nobody has connected to."""
+        return sum(not select([node], [], [], 0)[0] for node in self._nodes)
+
+
+class Busy:
+    """A worker with one body."""
+
+    def __init__(self) -> None:
+        self.count = 1
+
+    def bodies(self) -> int:
+        return self.count
+
+    def overdue(self, _now: float) -> str | None:
+        return None
+
+
+@pytest.mark.spec("engine-20", "engine-30")
+def test_a_beat_waits_for_no_more_silent_nodes_than_its_time_allows() -> None:
+    """Also if an earlier beat is still under way."""
+    with ExitStack() as stack:
+        cluster = SilentCluster(stack)
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable, match="in time"):
+                cluster.beat(1, timeout=0.5)
+
+        assert cluster.unasked() > 0
+
+
+@pytest.mark.spec("engine-20", "engine-30")
+async def test_bodies_are_told_to_stop_while_a_silent_cluster_still_keeps_the_lease() -> None:
+    """To ask all nodes in turn would take longer than the lease."""
+    worker, told = Busy(), asyncio.Event()
+    held: list[bool] = []
+    left: list[int] = []
+
+    def stop_bodies() -> None:
+        held.append(heartbeat.holds)
+        worker.count = 0
+        told.set()
+
+    with ExitStack() as stack:
+        heartbeat = Heartbeat(
+            *(cast(Store, SilentCluster(stack)), 1, 2.0, worker),
+            on_news=lambda _: None,
+            on_danger=stop_bodies,
+            leave=left.append,
+        )
+        heartbeat.start()
+        async with asyncio.timeout(30):
+            await told.wait()
+            await heartbeat.stop()
+
+    assert held == [True]
+    assert left == []

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import time
+from concurrent.futures import Future
+from queue import SimpleQueue
 from typing import Any
 
+import msgspec
 from redis import Redis, RedisCluster
 from redis import exceptions as redis_errors
 from redis.backoff import NoBackoff
@@ -19,42 +24,95 @@ from taskyard.store.redis.scripts import load
 
 
 class BlockingLink:
+    """Opened by its first use, and by the first one after it was closed and opened again."""
+
+    def __init__(self, address: Address, wording: Wording) -> None:
+        self._address = address
+        self._wording = wording
+        self._changing = threading.Lock()
+        self._line: _Line | None = None
+        self._closed = False
+
+    def write(self, verb: str, *args: object, timeout: float) -> Any:
+        """Run a verb's script, waiting so many seconds at most."""
+        return self._open_line().write(verb, args, timeout)
+
+    def open(self) -> None:
+        with self._changing:
+            self._closed = False
+
+    def close(self) -> None:
+        """Waits for nobody: a call that is under way ends by itself."""
+        with self._changing:
+            self._closed = True
+            line, self._line = self._line, None
+        if line is not None:
+            line.close()
+
+    def _open_line(self) -> _Line:
+        with self._changing:
+            if self._closed:
+                raise StoreUnavailable(f"the store {self._address} is closed")
+            if self._line is None:
+                self._line = _Line(self._address, self._wording)
+            return self._line
+
+
+class _Call(msgspec.Struct, frozen=True, eq=False):
+    verb: str
+    args: tuple[object, ...]
+    seconds: float
+    answer: Future[Any]
+
+
+class _Line:
+    """One connection in a thread that can be left behind.
+
+    The driver limits each wait for the network, not their sum: a name is looked up, connections
+    are made, the nodes of a cluster are asked in turn. So it works in a thread of its own, and
+    whoever asked goes away in time. The gate is shut until that call has ended.
+    """
+
     def __init__(self, address: Address, wording: Wording) -> None:
         self._address = address
         self._wording = wording
         self._client: Any = None
         self._seconds = 0.0
         self._gate = threading.Lock()
-        self._closed = False
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        threading.Thread(target=self._main, name="taskyard-redis-beat", daemon=True).start()
 
-    def write(self, verb: str, *args: object, timeout: float) -> Any:
-        """Run a verb's script, waiting so many seconds at most."""
-        if not self._gate.acquire(timeout=timeout):
-            raise StoreUnavailable(f"{self._address} did not answer within {timeout:g} s")
+    def write(self, verb: str, args: tuple[object, ...], seconds: float) -> Any:
+        until = time.monotonic() + seconds
+        if not self._gate.acquire(timeout=seconds):
+            raise translate(TimeoutError(), self._address)
+        call = _Call(verb, args, seconds, Future())
+        self._calls.put(call)
         try:
-            return self._run(verb, args, timeout)
+            return call.answer.result(max(0.0, until - time.monotonic()))
         except FAILURES as error:
-            self._hang_up()
             raise translate(error, self._address) from error
-        finally:
-            if self._closed:
-                self._hang_up()
-            self._gate.release()
-
-    def open(self) -> None:
-        self._closed = False
 
     def close(self) -> None:
-        """Waits for nobody: a call that is under way hangs up itself."""
-        self._closed = True
-        if self._gate.acquire(blocking=False):
-            self._hang_up()
-            self._gate.release()
+        self._calls.put(None)
 
-    def _run(self, verb: str, args: tuple[object, ...], timeout: float) -> Any:
-        if self._client is None or self._seconds != timeout:
+    def _main(self) -> None:
+        while (call := self._calls.get()) is not None:
+            try:
+                answer = self._run(call)
+            except BaseException as error:
+                self._hang_up()
+                call.answer.set_exception(error)
+            else:
+                call.answer.set_result(answer)
+            self._gate.release()
+        self._hang_up()
+
+    def _run(self, call: _Call) -> Any:
+        verb, args = call.verb, call.args
+        if self._client is None or self._seconds != call.seconds:
             self._hang_up()
-            self._client, self._seconds = _connect(self._address, timeout), timeout
+            self._client, self._seconds = _connect(self._address, call.seconds), call.seconds
         try:
             return self._eval(verb, self._wording.call(verb, args))
         except redis_errors.ResponseError as error:
@@ -71,7 +129,8 @@ class BlockingLink:
     def _hang_up(self) -> None:
         client, self._client = self._client, None
         if client is not None:
-            client.close()
+            with contextlib.suppress(*FAILURES):
+                client.close()
 
 
 def _connect(address: Address, seconds: float) -> Any:
