@@ -306,7 +306,7 @@ async def test_a_lease_counts_from_before_it_was_asked_for(
     monkeypatch.setattr(yard.store, "register", slow)
     began = lease_time()
     async with working(yard) as worker:
-        assert worker._heartbeat.renewed - began < 0.3
+        assert worker._membership._heartbeat.renewed - began < 0.3
 
 
 @pytest.mark.spec("engine-20")
@@ -321,14 +321,14 @@ async def test_nothing_is_claimed_while_the_lease_is_in_danger(yard: Yard) -> No
     async with working(yard) as worker:
         handle = await endless.enqueue()
         await running(handle)
-        worker._endangered()
+        worker._membership.endangered()
         task = await until(handle, State.QUEUED)
         assert (task.reason, task.charged) == ("released", 0)
         late = await endless.enqueue()
-        worker._hear(await yard.store.news(worker.lease))  # read, not renewed
+        worker._membership.hear(await yard.store.news(worker.lease))  # read, not renewed
         await asyncio.sleep(0.2)
         assert await late.status() is State.QUEUED
-        worker._hear_beat(yard.store.beat(worker.lease, timeout=5))
+        worker._membership.hear_beat(yard.store.beat(worker.lease, timeout=5))
         await running(handle)
         await running(late)
     assert sorted(attempts) == [1, 1, 2]
@@ -472,7 +472,9 @@ async def test_an_answer_that_comes_after_the_lease_has_ended_starts_no_body(yar
         answer = await turn(verdicts, request)  # type: ignore[arg-type]
         if answer.claim.tasks and not late:
             late.append(answer)
-            worker._heartbeat.renewed -= 1000  # as if the process had been frozen just here
+            worker._membership._heartbeat.renewed -= (
+                1000  # as if the process had been frozen just here
+            )
         return answer
 
     yard.store.turn = frozen  # type: ignore[assignment,method-assign]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ class Hand:
         self.writing: dict[int, int] = {}  # no -> attempt of verdicts under way to the store
         self.unmarked: dict[int, Job] = {}  # claimed ahead, running, and the store does not know
         self._run_seconds = 1.0  # smoothed time a slot is taken
+        self._emptied = asyncio.Event()
 
     @property
     def room(self) -> int:
@@ -51,6 +53,19 @@ class Hand:
         if job.started is not None:
             seconds = time.monotonic() - job.started
             self._run_seconds += (seconds - self._run_seconds) * 0.1
+        if not self.running:
+            self._emptied.set()
+
+    async def emptied(self, seconds: float) -> None:
+        """Wait until nothing runs, at most so long."""
+        deadline = time.monotonic() + seconds
+        while self.running and (left := deadline - time.monotonic()) > 0:
+            self._emptied.clear()
+            try:
+                async with asyncio.timeout(left):
+                    await self._emptied.wait()
+            except TimeoutError:
+                return
 
     def next_ahead(self) -> Job | None:
         return self.ahead.popleft() if self.ahead and len(self.running) < self.slots else None

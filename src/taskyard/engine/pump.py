@@ -89,6 +89,12 @@ class Pump:
         self._hand.verdicts.append(verdict)
         self._bell.ring()
 
+    def give_back_ahead(self) -> None:
+        """What has not begun need not wait here."""
+        while self._hand.ahead:
+            job = self._hand.ahead.popleft()
+            self.add(decide(job.claimed, Released(), job.kind.retry))
+
     def hint(self) -> None:
         self._hungry = True
         self._bell.ring()

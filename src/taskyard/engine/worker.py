@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from taskyard.domain.clock import LONGEST
 from taskyard.domain.errors import InvalidOption, StoreError
-from taskyard.domain.node import DEFAULT_LEASE_SECONDS, Hold, Lease, NewNode, News
-from taskyard.domain.outcome import Died, Failed, Outcome, Released, Snoozed, Verdict, decide
+from taskyard.domain.node import DEFAULT_LEASE_SECONDS, Hold, Lease, NewNode
+from taskyard.domain.outcome import Died, Failed, Outcome, Snoozed, Verdict, decide
 from taskyard.domain.retention import Retention
 from taskyard.domain.retry import RetryPolicy
-from taskyard.domain.state import Reason, State
+from taskyard.domain.state import Reason
 from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress
 from taskyard.engine.context import Context
 from taskyard.engine.executor import CoroutineExecutor, ThreadExecutor
 from taskyard.engine.hand import Hand
-from taskyard.engine.heartbeat import Heartbeat, lease_time
 from taskyard.engine.identity import new_node_id, this_process
 from taskyard.engine.isolate.executor import ProcessExecutor
 from taskyard.engine.isolate.place import require_importable
@@ -25,6 +23,7 @@ from taskyard.engine.job import Job, Stop
 from taskyard.engine.log import logger
 from taskyard.engine.maintenance.rescue import rescue_predecessors
 from taskyard.engine.maintenance.upkeep import Upkeep
+from taskyard.engine.membership import Membership, given_back
 from taskyard.engine.notifier import Notifier
 from taskyard.engine.pump import Pump
 from taskyard.engine.registry import Registry, Style
@@ -33,7 +32,6 @@ from taskyard.store.port import Store
 
 DEFAULT_SLOTS = 100
 DEFAULT_GRACE = 30.0
-NEWS_EVERY = 0.1
 PUT_OFF = 1.0
 ASK_AGAIN = 1.0
 
@@ -75,16 +73,10 @@ class Worker:
         self._grace = grace
         self._retention = retention or Retention()
         self._tell_end = on_end
-        self.lease: Lease = 0
         self.hand = Hand(slots)
-        self._orphans: frozenset[Hold] = frozenset()
-        self._has_beaten = False
         self._started = False
         self._draining = False
-        self._endangering = False
-        self._emptied = asyncio.Event()
         self._stopped = asyncio.Event()
-        self._rejoining: asyncio.Task[None] | None = None
 
     # --- life ---
 
@@ -113,18 +105,27 @@ class Worker:
             self._store,
             self.hand,
             self._bell,
-            may_claim=lambda: self._is_sure,
+            may_claim=lambda: self._membership.is_sure,
             on_claim=self._take,
             on_end=self._ended,
         )
+        self._membership = Membership(
+            self._store,
+            self._node(),
+            self.hand,
+            self._pump,
+            self._news_bell,
+            watched=self,
+            on_renewed=self._processes.renewed,
+        )
         await rescue_predecessors(self._store)
-        await self._join()
+        await self._membership.join()
         if any(self._registry[kind].style is Style.PROCESS for kind in self._kinds):
             self._processes.warm_up()
         self._upkeep = Upkeep(self._store, self._notifier, self, self._retention)
         self._pump.start(self.lease)
         self._upkeep.start()
-        self._newsreader = asyncio.create_task(self._read_news(), name="taskyard-news")
+        self._membership.start()
         log.info("start", node=self.node_id, lease=self.lease, slots=self.hand.slots)
 
     async def stop(self, grace: float | None = None) -> None:
@@ -141,33 +142,40 @@ class Worker:
             self._stopped.set()
 
     async def _end_life(self, grace: float) -> None:
+        self._membership.stop_joining()
         self._pump.stop_claiming()
         await self._quietly(self._store.drain(self.lease))
-        self._give_back_ahead()
-        await self._wait_for_bodies(grace)
+        self._pump.give_back_ahead()
+        await self.hand.emptied(grace)
         for job in list(self.hand.running.values()):
             job.ask(Stop.DRAIN)
-        await self._wait_for_bodies(min(5.0, self._grace))
+        await self.hand.emptied(min(5.0, self._grace))
         await self._processes.stop()
         if self.hand.running:
             log.error("bodies that do not stop are left behind", tasks=self._names())
         await self._upkeep.stop()
-        self._newsreader.cancel()
-        if self._rejoining is not None:
-            self._rejoining.cancel()
-        await asyncio.gather(self._newsreader, return_exceptions=True)
+        await self._membership.stop()
         await self._pump.stop()
         self._timekeeper.stop()
         if not self.hand.running:
             # Bodies left behind keep their lease, and the heartbeat that ends the process before
             # they could outlive it: nobody may overlap them.
-            await self._heartbeat.stop()
-            await self._quietly(self._store.retire(self.lease))
+            await self._quietly(self._membership.leave())
             await self._coroutines.stop()
         self._threads.stop()
         self._notifier.drop(self._bell)
         self._notifier.drop(self._news_bell)
         log.info("stop", node=self.node_id, left=len(self.hand.running))
+
+    def _node(self) -> NewNode:
+        return NewNode(
+            id=self.node_id,
+            kinds=self._kinds,
+            capabilities=self._capabilities,
+            slots=self.hand.slots,
+            process=this_process(),
+            lease_seconds=self._lease_seconds,
+        )
 
     async def run_until(self, stopped: asyncio.Event) -> None:
         await self.start()
@@ -176,61 +184,20 @@ class Worker:
         finally:
             await self.stop()
 
-    async def _join(self) -> None:
-        asked = lease_time()
-        self.lease = await self._store.register(
-            NewNode(
-                id=self.node_id,
-                kinds=self._kinds,
-                capabilities=self._capabilities,
-                slots=self.hand.slots,
-                process=this_process(),
-                lease_seconds=self._lease_seconds,
-            )
-        )
-        self._endangering = False
-        self._processes.renewed(asked)
-        self._heartbeat = Heartbeat(
-            self._store,
-            self.lease,
-            self._lease_seconds,
-            self,
-            on_news=self._hear_beat,
-            on_danger=self._endangered,
-            on_renewed=self._processes.renewed,
-            since=asked,
-        )
-        self._heartbeat.start()
-
-    @property
-    def _is_sure(self) -> bool:
-        """Whether a body that starts now may run on: the lease holds and is being renewed."""
-        return self._heartbeat.holds and not self._endangering
-
     async def _quietly(self, step: Awaitable[None]) -> None:
         try:
             await step
         except StoreError as error:
             log.error("store", error=str(error))
 
-    async def _wait_for_bodies(self, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while self.hand.running and (left := deadline - time.monotonic()) > 0:
-            self._emptied.clear()
-            try:
-                async with asyncio.timeout(left):
-                    await self._emptied.wait()
-            except TimeoutError:
-                return
-
     # --- tasks come and go ---
 
     def _take(self, lease: Lease, tasks: list[Claimed], ahead: frozenset[int]) -> None:
-        if lease != self.lease or not self._is_sure or self._draining:
+        if lease != self.lease or not self._membership.is_sure or self._draining:
             # An answer that comes so late may be of attempts that others have by now, or that
             # nobody would wait for: no body must begin. Giving back is fenced: it harms nobody.
             for claimed in tasks:
-                self._pump.add(_given_back(claimed.hold))
+                self._pump.add(given_back(claimed.hold))
             return
         loop = asyncio.get_running_loop()
         here = self.hand.numbers()
@@ -289,8 +256,6 @@ class Worker:
         if job.stop is not Stop.LOST:
             self._pump.add(decide(job.claimed, outcome, job.kind.retry))
         self._fill()
-        if not self.hand.running:
-            self._emptied.set()
 
     async def _losses(self, job: Job) -> int:
         """How often this task was lost before; asked only when it has been lost again.
@@ -310,111 +275,6 @@ class Worker:
     def _ended(self, verdicts: list[Verdict]) -> None:
         self._tell_end(verdicts)
 
-    def _give_back_ahead(self) -> None:
-        while self.hand.ahead:
-            job = self.hand.ahead.popleft()
-            self._pump.add(decide(job.claimed, Released(), job.kind.retry))
-
-    # --- news ---
-
-    async def _read_news(self) -> None:
-        """Cancel reaches a running body with the hint, not only with the next beat."""
-        while True:
-            if not await self._news_bell.wait():
-                continue
-            lease = self.lease
-            try:
-                if self.hand.running:
-                    news = await self._store.news(lease)
-                    if lease == self.lease:  # not of one that was replaced meanwhile
-                        self._hear(news)
-                if self._has_beaten:
-                    self._has_beaten = False
-                    await self._compare(lease)
-            except Exception as error:
-                log.warning("news", error=str(error))
-            await asyncio.sleep(NEWS_EVERY)
-
-    def _hear_beat(self, news: News) -> None:
-        """Only a beat renews: news that were merely read say nothing about the lease."""
-        if self._endangering and not news.lost:
-            self._endangering = False
-            self._pump.hint()
-        self._hear(news)
-        self._has_beaten = True
-        self._news_bell.ring()
-
-    def _hear(self, news: News) -> None:
-        if news.lost:
-            self._lost()
-            return
-        for ask in news.asks:
-            job = self.hand.running.get(ask.no)
-            if job is not None and job.claimed.attempt == ask.attempt and job.stop is None:
-                job.ask(Stop.CANCEL)
-
-    async def _compare(self, lease: Lease) -> None:
-        """As often as it beats, a worker compares what it runs with what the store thinks."""
-        asked = time.monotonic()
-        held = frozenset(await self._store.holds(lease))
-        if lease == self.lease:
-            self._reconcile(held, asked)
-
-    def _reconcile(self, held: frozenset[Hold], asked: float) -> None:
-        """`asked` is when the question was sent: what was claimed later is not in the answer."""
-        for job in list(self.hand.running.values()):
-            if job.claimed.hold not in held and job.taken < asked and job.stop is not Stop.LOST:
-                log.warning("attempt lost", task=job.claimed.id, attempt=job.claimed.attempt)
-                job.ask(Stop.LOST)
-        # While an answer is on its way to us, what it brings is not lost; a loop that was blocked
-        # hears many beats before it.
-        if self._pump.in_doubt:
-            self._orphans = frozenset()
-            return
-        # Twice unknown: not one that ended between the question and now.
-        unknown = frozenset(hold for hold in held if not self.hand.knows(hold))
-        for hold in unknown & self._orphans:
-            log.warning("a claim whose answer was lost is given back", no=hold.no)
-            self._pump.add(_given_back(hold))
-        self._orphans = unknown - self._orphans
-
-    def _endangered(self) -> None:
-        """The lease cannot be renewed: whatever runs must end before it does."""
-        self._endangering = True
-        self._give_back_ahead()
-        for job in list(self.hand.running.values()):
-            job.ask(Stop.DRAIN)
-
-    def _lost(self) -> None:
-        """Others have our tasks now. Nothing of theirs is ours to write; begin anew."""
-        log.error("lease lost", node=self.node_id, lease=self.lease)
-        for job in list(self.hand.running.values()):
-            job.ask(Stop.LOST)
-        self.hand.ahead.clear()
-        self.hand.verdicts.clear()
-        if self._rejoining is None and not self._draining:
-            self._rejoining = asyncio.create_task(self._rejoin(), name="taskyard-rejoin")
-
-    async def _rejoin(self) -> None:
-        """Register again, for as long as it takes: a worker without a lease is no worker.
-
-        Not beside bodies of the lost lease: we might be given their tasks. The heartbeat goes on
-        until they are gone, and ends the process if they do not go.
-        """
-        while self.hand.running:
-            await self._wait_for_bodies(self._lease_seconds)
-        await self._heartbeat.stop()
-        while True:
-            try:
-                await self._join()
-                break
-            except Exception as error:
-                log.error("register", error=str(error))
-                await asyncio.sleep(1.0)
-        self._pump.renew(self.lease)
-        self._pump.hint()
-        self._rejoining = None
-
     # --- for the heartbeat's thread, and for contexts ---
 
     def bodies(self) -> int:
@@ -428,8 +288,12 @@ class Worker:
         return None
 
     @property
+    def lease(self) -> Lease:
+        return self._membership.lease
+
+    @property
     def steady_for(self) -> float:
-        return self._heartbeat.steady_for
+        return self._membership.steady_for
 
     @property
     def lease_seconds(self) -> float:
@@ -445,18 +309,6 @@ class Worker:
 
     def _names(self) -> list[str]:
         return [job.claimed.id for job in self.hand.running.values()]
-
-
-def _given_back(hold: Hold) -> Verdict:
-    return Verdict(
-        no=hold.no,
-        id=f"no:{hold.no}",
-        attempt=hold.attempt,
-        lease=hold.lease,
-        state=State.QUEUED,
-        reason=Reason.RELEASED,
-        keeps_place=True,
-    )
 
 
 def _put_off(claimed: Claimed) -> Verdict:

@@ -23,7 +23,8 @@ ASK_SECONDS = 5.0  # a fleet has many who do not hold a duty, and each of them a
 class Steward(Protocol):
     """The worker or server that does the duty."""
 
-    lease: Lease
+    @property
+    def lease(self) -> Lease: ...
 
     @property
     def lease_seconds(self) -> float: ...
