@@ -18,6 +18,7 @@ from taskyard.store.postgres.errors import (
     translate,
     translate_connecting,
 )
+from taskyard.store.postgres.isolation import refuse_other_isolation, use_read_committed
 from taskyard.store.postgres.migrate import migrate
 from taskyard.store.postgres.options import Options
 from taskyard.store.postgres.pooler import is_pooled, learn_types
@@ -81,7 +82,7 @@ async def _hang_up(connection: Connection) -> None:
 
 
 async def _leave_as_it_is(_: object) -> None:
-    """No statement of ours leaves anything behind in its session, so there is nothing to reset."""
+    """No verb leaves anything behind in its session, so there is nothing to reset."""
 
 
 class Database:
@@ -105,6 +106,8 @@ class Database:
                 return
             async with looking(self.options) as connection:
                 pooled = await is_pooled(connection, self.options)
+                if pooled:
+                    await refuse_other_isolation(connection, self.place)
                 await migrate(connection, self.options)
             pool = asyncpg.create_pool(
                 self.options.dsn,
@@ -113,7 +116,7 @@ class Database:
                 timeout=min(CONNECT_SECONDS, self.options.timeout),
                 command_timeout=self.options.timeout,
                 statement_cache_size=0 if pooled else STATEMENTS_KEPT,
-                init=learn_types if pooled else None,
+                init=learn_types if pooled else use_read_committed,
                 reset=_leave_as_it_is,
             )
             await pool  # connects to nothing yet

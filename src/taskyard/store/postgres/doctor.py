@@ -7,6 +7,7 @@ import time
 from taskyard.domain.clock import Instant, seconds
 from taskyard.store.port import Check
 from taskyard.store.postgres.connection import OLDEST_SERVER, Connection
+from taskyard.store.postgres.isolation import isolation_of, suits
 from taskyard.store.postgres.migrate import newest_version, schema_version
 from taskyard.store.postgres.options import Options
 from taskyard.store.postgres.pooler import THROUGH_POOLER, is_pooled
@@ -39,6 +40,7 @@ async def diagnose(connection: Connection, options: Options) -> list[Check]:
             await setting("synchronous_commit"),
             await setting("full_page_writes"),
         ),
+        _isolation(await isolation_of(connection)),
         _primary(bool(await connection.fetchval("SELECT pg_is_in_recovery()"))),
         _clock(now, asked),
     ]
@@ -52,6 +54,10 @@ def _durability(fsync: str, commit: str, pages: str) -> Check:
     text = "a commit survives a power cut" if sure else "a power cut may lose commits"
     shown = f"fsync is {fsync}, synchronous_commit {commit}, full_page_writes {pages}"
     return Check("durability", sure, f"{shown}: {text}")
+
+
+def _isolation(found: str) -> Check:
+    return Check("isolation", suits(found), f"transactions are {found} (read committed is needed)")
 
 
 def _primary(replica: bool) -> Check:

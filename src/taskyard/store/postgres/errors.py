@@ -101,6 +101,11 @@ _TEXTS: Texts = (
         "PostgreSQL keeps no text with the character NUL in it: {error}",
     ),
     (
+        (pg.InappropriateIsolationLevelForBranchTransactionError,),
+        ConfigurationError,
+        "{place}: {error}; set default_transaction_isolation of its role or database back to that",
+    ),
+    (
         (asyncpg.ClientConfigurationError,),
         ConfigurationError,
         "{place}: {error}; correct the URL of the store",

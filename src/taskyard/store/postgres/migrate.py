@@ -65,7 +65,7 @@ async def migrate(connection: Connection, options: Options) -> None:
         return
     if not options.migrate:
         raise SchemaMismatch(await _not_ours_to_do(connection, options))
-    async with connection.transaction():
+    async with connection.transaction(isolation="read_committed"):
         await connection.execute(in_namespace(_LOCK, options.namespace), timeout=_PATIENCE)
         if not await _is_current(connection, options):
             await _bring_up(connection, options.namespace)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from taskyard.domain.errors import StoreUnavailable
 from taskyard.store.postgres.connection import Connection, connect
 from taskyard.store.postgres.errors import Raised, is_lost, translate
+from taskyard.store.postgres.isolation import use_read_committed
 from taskyard.store.postgres.options import Options
 from taskyard.store.postgres.pooler import is_pooled, learn_types
 
@@ -118,6 +119,7 @@ class Pulse:
         connection = await connect(self._options)
         try:
             if not await is_pooled(connection, self._options):
+                await use_read_committed(connection)
                 prepared = await connection.prepare(statement)
                 return _Line(connection, prepared.fetchrow)
             await learn_types(connection)

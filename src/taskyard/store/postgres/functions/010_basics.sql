@@ -14,11 +14,26 @@ BEGIN
 END
 $$;
 
+-- require_read_committed: whoever waits for a lock must then see what the one before has committed. At
+-- a higher isolation a transaction goes on seeing what it saw at first, and would count room that is
+-- taken.
+CREATE OR REPLACE FUNCTION taskyard.require_read_committed() RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        RAISE EXCEPTION 'Taskyard needs transactions that are READ COMMITTED, and this one is %',
+                        upper(current_setting('transaction_isolation'))
+              USING ERRCODE = 'inappropriate_isolation_level_for_branch_transaction';
+    END IF;
+END
+$$;
+
 -- lock_room: whoever takes or gives back limited room (a key, a lane with a capacity) does it under
 -- this lock, one at a time for a namespace. It is taken before any row is locked, never after.
 CREATE OR REPLACE FUNCTION taskyard.lock_room() RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
+    PERFORM taskyard.require_read_committed();
     PERFORM pg_advisory_xact_lock(hashtextextended('taskyard.room', 0));
 END
 $$;
@@ -26,8 +41,18 @@ $$;
 CREATE OR REPLACE FUNCTION taskyard.try_lock_room() RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
+    PERFORM taskyard.require_read_committed();
     RETURN (
         SELECT pg_try_advisory_xact_lock(hashtextextended('taskyard.room', 0)));
+END
+$$;
+
+-- lock_names: the same lock for one who makes names and counts no room: a transaction of a caller's,
+-- whatever its isolation. What it may have missed is mended by serve_new_routes.
+CREATE OR REPLACE FUNCTION taskyard.lock_names() RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('taskyard.room', 0));
 END
 $$;
 

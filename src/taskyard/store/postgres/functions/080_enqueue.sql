@@ -1,6 +1,6 @@
 -- make_names: give the lanes and routes that are new a number, and let the nodes that are here serve
--- the new routes. Needs the lock, as register does: else a route and a node that come at the same
--- moment would not see each other.
+-- the new routes. Needs the lock of names, as register does: else a route and a node that come at the
+-- same moment would not see each other.
 CREATE OR REPLACE FUNCTION taskyard.make_names(p_lanes text[], p_kinds text[], p_requires text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -21,6 +21,34 @@ BEGIN
     INSERT INTO taskyard.node_routes (lease, route)
     SELECT n.lease, m.no FROM made AS m CROSS JOIN taskyard.nodes AS n
      WHERE m.kind = ANY (n.kinds) AND m.requires <@ n.capabilities;
+END
+$$;
+
+-- serve_new_routes: let all nodes serve the routes that were made since this was last done. Whoever made
+-- one has done that already for the nodes it saw; in a transaction of a caller's above READ COMMITTED
+-- these were the nodes of an earlier moment. Routes are made one at a time, so none appears later with
+-- a lower number. Before any row is locked.
+CREATE OR REPLACE FUNCTION taskyard.serve_new_routes() RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_done integer := coalesce((SELECT m.value::integer FROM taskyard.meta AS m WHERE m.name = 'routes_served'), 0);
+    v_last integer;
+BEGIN
+    v_last := (SELECT r.no FROM taskyard.routes AS r ORDER BY r.no DESC LIMIT 1);
+    IF v_last IS NULL OR v_last <= v_done OR NOT taskyard.try_lock_room() THEN
+        RETURN;
+    END IF;
+    INSERT INTO taskyard.node_routes (lease, route)
+    SELECT n.lease, r.no
+      FROM taskyard.routes AS r
+           JOIN taskyard.nodes AS n ON r.kind = ANY (n.kinds) AND r.requires <@ n.capabilities
+     WHERE r.no > v_done AND r.no <= v_last
+        ON CONFLICT DO NOTHING;
+    IF FOUND THEN
+        PERFORM taskyard.tell();
+    END IF;
+    INSERT INTO taskyard.meta (name, value) VALUES ('routes_served', v_last::text)
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 END
 $$;
 
@@ -105,7 +133,7 @@ BEGIN
     v_routes := taskyard.route_numbers(p_kinds, p_requires);
     v_new := array_position(v_lanes, NULL) IS NOT NULL OR array_position(v_routes, NULL) IS NOT NULL;
     IF v_new THEN
-        PERFORM taskyard.lock_room();
+        PERFORM taskyard.lock_names();
     END IF;
     IF p_by_no IS NOT NULL THEN
         PERFORM 1 FROM taskyard.running

@@ -12,6 +12,7 @@ DECLARE
     v_priorities smallint[];
     v_seqs       bigint[];
 BEGIN
+    PERFORM taskyard.serve_new_routes();
     SELECT array_agg(d.place) INTO v_place
       FROM (SELECT p.ctid AS place FROM taskyard.pending AS p WHERE p.run_at <= v_now
              ORDER BY p.run_at LIMIT p_limit FOR UPDATE SKIP LOCKED) AS d;
