@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from taskyard.domain.node import Lease
+from taskyard.domain.outcome import Verdict
 from taskyard.store.port import Claim
 from taskyard.store.redis.rows import claimed
 
 
-def answer(found: Sequence[Any], lease: Lease) -> Claim:
-    """From what lua/parts/claiming.lua answers."""
+def answer(found: Sequence[Any], lease: Lease) -> tuple[Claim, list[Verdict]]:
+    """From what lua/parts/claiming.lua answers; the verdicts end what cannot be read."""
     refused, *rest = found
     if refused:
-        return Claim([], refused=refused.decode())
+        return Claim([], refused=refused.decode()), []
     more, at_once, later = rest
-    ahead = claimed(later, lease)
-    tasks = claimed(at_once, lease) + ahead
-    return Claim(tasks, frozenset(task.no for task in ahead), more=bool(more))
+    tasks, unreadable = claimed(at_once, lease)
+    ahead, unreadable_ahead = claimed(later, lease)
+    unreadable += unreadable_ahead
+    numbers = frozenset(task.no for task in ahead)
+    return Claim(tasks + ahead, numbers, more=bool(more or unreadable)), unreadable

@@ -12,7 +12,7 @@ from taskyard.domain.moved import Moved
 from taskyard.domain.state import State
 from taskyard.domain.task import FailedAttempt, Until
 from taskyard.store.redis.read import Ask
-from taskyard.store.redis.rows import Definition, Life, given, whole_tasks
+from taskyard.store.redis.rows import Definition, Life, given, reading, whole_tasks
 
 
 class _WholeLife(Life, array_like=True, frozen=True):
@@ -30,8 +30,9 @@ _life = msgspec.msgpack.Decoder(_WholeLife).decode
 
 async def export(ask: Ask, after: int | None, limit: int) -> list[Moved]:
     _, answer = await ask("find", list(State), None, None, None, limit, after)
-    untils = [given(_definition(packed).until) for packed in answer[1]]
-    kept = [bool(_life(packed).dedup_kept) for packed in answer[2]]
+    with reading():
+        untils = [given(_definition(packed).until) for packed in answer[1]]
+        kept = [bool(_life(packed).dedup_kept) for packed in answer[2]]
     return [
         Moved(task, None if until is None else Until(until), keeps)
         for task, until, keeps in zip(whole_tasks(answer), untils, kept, strict=True)

@@ -9,6 +9,7 @@ from redis import exceptions as redis_errors
 from taskyard.domain.errors import (
     ConfigurationError,
     StoreBusy,
+    StoreCorrupt,
     StoreError,
     StoreFull,
     StoreReadOnly,
@@ -17,6 +18,8 @@ from taskyard.domain.errors import (
 
 # What a server answers when it cannot do the work now but may later.
 _NOT_NOW = ("LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "UNBLOCKED")
+# What a script says when something that was stored is not what it should be.
+_UNREADABLE = ("UNREADABLE", "Bad data format in input", "Missing bytes in input")
 
 
 FAILURES = (
@@ -115,6 +118,8 @@ def _by_answer(text: str, server: object) -> StoreError:
         return StoreUnavailable(
             f"{server}: there is no database of this number; name a smaller one in the URL"
         )
+    if any(words in text for words in _UNREADABLE):
+        return StoreCorrupt(f"{server}: what is stored there cannot be read: {text}")
     if text.startswith("BUSY"):
         return StoreBusy(f"{server} is busy running another script; try again in a moment")
     if text.startswith(_NOT_NOW):

@@ -12,7 +12,7 @@ from taskyard.domain.state import State
 from taskyard.domain.task import Task, TaskQuery
 from taskyard.store.port import Ending
 from taskyard.store.redis.explain import FAR_BACK, explain, facts
-from taskyard.store.redis.rows import whole_tasks
+from taskyard.store.redis.rows import last_error, whole_tasks
 
 __all__ = ["FAR_BACK", "audit", "endings", "explanation", "find", "whole_tasks"]
 
@@ -37,7 +37,16 @@ async def find(ask: Ask, query: TaskQuery) -> list[Task]:
 
 
 def endings(answer: Sequence[Any]) -> list[Ending]:
-    return [Ending(task.id, task.state, task.result, task.error) for task in whole_tasks(answer)]
+    """From what lua/endings.lua answers."""
+    return [
+        Ending(
+            task_id.decode(),
+            State(state.decode()),
+            None if result is None else result.decode(),
+            last_error(failures),
+        )
+        for task_id, state, result, failures in zip(*answer, strict=True)
+    ]
 
 
 def explanation(task_id: str, answer: Sequence[Any] | None) -> Explanation:

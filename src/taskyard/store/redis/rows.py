@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
+from taskyard.domain.errors import StoreCorrupt
 from taskyard.domain.node import Lease
+from taskyard.domain.outcome import Verdict
 from taskyard.domain.state import Reason, State
 from taskyard.domain.task import Claimed, FailedAttempt, Progress, Task, TaskError
 
@@ -74,12 +77,23 @@ _failures = msgspec.msgpack.Decoder(list[_Failure]).decode
 _taken = msgspec.msgpack.Decoder(list[_Taken]).decode
 
 
-def claimed(answer: Sequence[Any], lease: Lease) -> list[Claimed]:
-    """From what `describe` in lua/parts/claiming.lua answers."""
+_UNREADABLE = (msgspec.MsgspecError, TypeError, ValueError)
+
+
+def claimed(answer: Sequence[Any], lease: Lease) -> tuple[list[Claimed], list[Verdict]]:
+    """From what `describe` in lua/parts/claiming.lua answers.
+
+    A row that cannot be read must stop no worker: it becomes a verdict that ends its task.
+    """
     rows, definitions = answer
     tasks: list[Claimed] = []
+    unreadable: list[Verdict] = []
     for row, packed in zip(_taken(rows), definitions, strict=True):
-        task = _definition(packed)
+        try:
+            task = _definition(packed)
+        except _UNREADABLE as error:
+            unreadable.append(_undecodable(row, lease, error))
+            continue
         tasks.append(
             Claimed(
                 row.attempt_of,
@@ -94,13 +108,47 @@ def claimed(answer: Sequence[Any], lease: Lease) -> list[Claimed]:
                 lease,
             )
         )
-    return tasks
+    return tasks, unreadable
+
+
+def _undecodable(row: _Taken, lease: Lease, error: Exception) -> Verdict:
+    return Verdict(
+        no=row.attempt_of,
+        id=f"#{row.attempt_of}",
+        attempt=row.attempt,
+        lease=lease,
+        state=State.FAILED,
+        reason=Reason.UNDECODABLE,
+        charge=1,
+        error=TaskError("StoreCorrupt", f"what is stored of this task cannot be read: {error}"),
+    )
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """What is stored and makes no sense is the store's fault."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        raise StoreCorrupt(
+            f"what Redis keeps of a task cannot be read ({error}); restore the server from a backup"
+        ) from error
 
 
 def whole_tasks(answer: Sequence[Any]) -> Iterator[Task]:
     """From what lua/parts/reading.lua answers."""
     for row in zip(*answer, strict=True):
-        yield _task(row)
+        with reading():
+            task = _task(row)
+        yield task
+
+
+def last_error(failures: bytes | None) -> TaskError | None:
+    """Of the log of a task's failed attempts."""
+    if failures is None:
+        return None
+    with reading():
+        return _failures(failures)[-1].error
 
 
 def _task(row: Sequence[Any]) -> Task:

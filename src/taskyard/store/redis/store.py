@@ -149,7 +149,14 @@ class RedisStore:
         return enqueue.answers(tasks, by, await self._write("enqueue", enqueue.rows(tasks), by))
 
     async def claim(self, request: ClaimRequest) -> Claim:
-        return claim.answer(await self._write("claim", request), request.lease)
+        return await self._taken(await self._write("claim", request), request.lease)
+
+    async def _taken(self, found: Sequence[Any], lease: Lease) -> Claim:
+        """A definition that cannot be read fails its task, and holds nobody up."""
+        taken, unreadable = claim.answer(found, lease)
+        if unreadable:
+            await self._write("finish", unreadable)
+        return taken
 
     async def finish(self, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
         if not verdicts:
@@ -160,7 +167,8 @@ class RedisStore:
     async def turn(self, verdicts: Sequence[Verdict], request: ClaimRequest) -> Turn:
         finish.check(verdicts)
         finished, claimed = await self._write("turn", verdicts, request)
-        return Turn(finish.answers(verdicts, finished), claim.answer(claimed, request.lease))
+        taken = await self._taken(claimed, request.lease)
+        return Turn(finish.answers(verdicts, finished), taken)
 
     async def mark_started(self, holds: Sequence[Hold]) -> None:
         await self._write("mark_started", holds)

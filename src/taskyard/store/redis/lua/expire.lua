@@ -3,7 +3,7 @@
 -- args: limit
 
 local nos = call('ZRANGEBYSCORE', K.deadlines, '-inf', whole(now), 'LIMIT', 0, args[1])
-load_many(nos)
+nos = readable(K.deadlines, nos)
 local passed = {}
 for _, no in ipairs(nos) do
   count_keys(passed, load(no))

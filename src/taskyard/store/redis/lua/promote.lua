@@ -1,9 +1,9 @@
 -- promote.lua: queue the pending tasks whose time has come; answers {count, when the next is due}.
--- uses: full, tasks
+-- uses: full, members
 -- args: limit
 
 local nos = call('ZRANGEBYSCORE', K.due, '-inf', whole(now), 'LIMIT', 0, args[1])
-load_many(nos)
+nos = readable(K.due, nos)
 for _, no in ipairs(nos) do
   local task = load(no)
   lift(no, task)

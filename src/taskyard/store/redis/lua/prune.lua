@@ -46,7 +46,8 @@ local function look(stream, member, count)
   end
   load_many(nos)
   for _, no in ipairs(nos) do
-    if load(no)[ENDED_AT] <= cutoff then old[#old + 1] = no end
+    local task = load(no)
+    if task and task[ENDED_AT] <= cutoff then old[#old + 1] = no end
   end
   return #members, #members == count and members[count] or nil
 end

@@ -21,12 +21,10 @@ end
 -- The first ready tasks of a stream, put behind those of its lane's other routes. Answers
 -- whether there was more behind them.
 local function gather(stream, limit, queue)
-  local found = range(K.ready, '[' .. stream .. '\0', '(' .. stream .. '\1', limit)
-  for at, member in ipairs(found) do
-    found[at] = number_at(member)
-    queue[#queue + 1] = found[at]
+  local found = tasks_at(K.ready, '[' .. stream .. '\0', '(' .. stream .. '\1', limit)
+  for _, no in ipairs(found) do
+    queue[#queue + 1] = no
   end
-  load_many(found)
   queue.routes = queue.routes + 1
   if #found < limit then return false end
   local last = found[#found]

@@ -1,5 +1,5 @@
 -- keys: who holds them, who waits for them, and how room that came free finds a waiter.
--- uses: tasks
+-- uses: members
 -- KEYS held       ZSET  key \0 no: a running task's hold on a key
 -- KEYS key_rules  HASH  exact name, or prefix with * -> limit
 
@@ -60,11 +60,10 @@ local function wake_waiters(key, count)
   if room_in(key) <= 0 then return end
   local woken = {}
   each_waiting_stream(key, function(stream)
-    for _, member in ipairs(range(K.parked, '[' .. stream, '(' .. stream .. '\255', count)) do
-      woken[#woken + 1] = number_at(member)
+    for _, no in ipairs(tasks_at(K.parked, '[' .. stream, '(' .. stream .. '\255', count)) do
+      woken[#woken + 1] = no
     end
   end)
-  load_many(woken)
   for _, no in ipairs(woken) do
     local task = load(no)
     lift(no, task)

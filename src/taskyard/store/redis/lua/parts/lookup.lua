@@ -4,5 +4,7 @@
 
 local function find_task(id)
   local no = call('HGET', K.ids, id)
-  return no, no and load(no)
+  local task = no and load(no)
+  if no and not task then error('UNREADABLE: the state of task ' .. id) end
+  return no, task
 end

@@ -1,5 +1,5 @@
 -- nodes: incarnations of nodes and their leases.
--- uses: tasks
+-- uses: members
 -- KEYS nodes        HASH  lease -> packed definition: see names
 -- KEYS leases       HASH  lease -> packed [until, seen_at, state, last_request]
 -- KEYS node_ids     ZSET  id \0 lease
@@ -8,13 +8,16 @@
 
 local UNTIL, SEEN_AT, NODE_STATE, LAST_REQUEST = 1, 2, 3, 4
 
--- Numbers of what runs under a lease.
+-- Numbers of what runs under a lease, but for what cannot be read.
 local function runs_under(lease)
-  local nos = all_of(K.runs, as_text(lease))
-  for at, member in ipairs(nos) do
-    nos[at] = number_at(member)
+  local members, nos = all_of(K.runs, as_text(lease)), {}
+  for at, member in ipairs(members) do
+    members[at] = number_at(member)
   end
-  load_many(nos)
+  load_many(members)
+  for _, no in ipairs(members) do
+    if load(no) then nos[#nos + 1] = no end
+  end
   return nos
 end
 
@@ -31,8 +34,10 @@ local function is_superseded(id, lease)
   return first(K.node_ids, '(' .. id .. '\0' .. as_text(lease), '(' .. id .. '\1') ~= nil
 end
 
+-- Nothing that can be read runs under the lease any more.
 local function forget_node(lease, id)
   local field = whole(lease)
+  readable(K.runs, all_of(K.runs, as_text(lease)))
   drop(K.node_ids, id .. '\0' .. as_text(lease))
   call('HDEL', K.nodes, field)
   call('HDEL', K.leases, field)

@@ -40,6 +40,12 @@ local DEFINED_UNTIL = 7
 
 local loaded, changed = {}, {}
 
+-- What cannot be read is not there.
+local function unpacked(packed)
+  local fine, row = pcall(cmsgpack.unpack, packed)
+  return fine and type(row) == 'table' and row
+end
+
 local function load_many(nos)
   local wanted = {}
   for _, no in ipairs(nos) do
@@ -47,7 +53,7 @@ local function load_many(nos)
   end
   local packed = get_many(K.lives, wanted)
   for at, no in ipairs(wanted) do
-    loaded[no] = packed[at] and cmsgpack.unpack(packed[at])
+    loaded[no] = packed[at] and unpacked(packed[at])
   end
 end
 
@@ -143,12 +149,13 @@ local function accepted(hold)
   return (hold.lease == 0 or task[LEASE] == as_text(hold.lease)) and task
 end
 
--- The id stands first in a definition; the payload behind it is not looked at.
+-- The id stands first in a definition; the payload behind it is not looked at. Where it cannot be
+-- read the number stands for it.
 local function ids_of(nos)
   local ids = get_many(K.tasks, nos)
   for at, definition in ipairs(ids) do
-    local _, id = cmsgpack.unpack_one(definition, 1)
-    ids[at] = id
+    local fine, _, id = pcall(cmsgpack.unpack_one, definition, 1)
+    ids[at] = fine and type(id) == 'string' and id or '#' .. whole(as_number(nos[at]))
   end
   return ids
 end

@@ -1,0 +1,30 @@
+-- members: from members of an index to tasks.
+-- uses: tasks, audit
+
+-- The numbers of the tasks these members stand for. One whose state cannot be read would stop
+-- whoever meets it, again and again: it leaves the index, and the audit trail tells.
+local function readable(key, members)
+  local nos, fine = {}, {}
+  for at, member in ipairs(members) do
+    nos[at] = number_at(member)
+  end
+  load_many(nos)
+  for at, no in ipairs(nos) do
+    if load(no) then
+      fine[#fine + 1] = no
+    else
+      drop(key, members[at])
+      audit('system', 'unreadable', 'task:' .. ids_of({ no })[1], 'its state cannot be read')
+    end
+  end
+  return fine
+end
+
+-- The numbers of the first `count` tasks from one bound to another.
+local function tasks_at(key, from, to, count)
+  while true do
+    local members = range(key, from, to, count)
+    local nos = readable(key, members)
+    if #nos == #members then return nos end
+  end
+end
