@@ -284,6 +284,25 @@ async def test_a_user_with_few_rights_can_work(start: Start) -> None:
 
 
 @pytest.mark.spec("engine-30")
+async def test_a_user_who_may_not_publish_can_work_and_that_is_said(start: Start) -> None:
+    """What a call has written is not taken back by a hint that is refused."""
+    server = start()
+    with client(server) as admin:
+        admin.execute_command(
+            *("ACL SETUSER", "ann", "on", ">pw", "~taskyard:v1:*", "resetchannels", "+@all")
+        )
+    async with opened(server.url) as store:
+        assert {check.name: check.ok for check in await store.diagnose()}["hints"]
+    async with opened(server.url.replace("//", "//ann:pw@")) as store:
+        task = await running(store, await node(store))
+        assert await finish(store, succeeded(task)) == [Finished(task.no, State.COMPLETED)]
+        wrong = [check for check in await store.diagnose() if not check.ok]
+
+    assert [check.name for check in wrong] == ["hints"]
+    assert "&taskyard:v1:*" in wrong[0].text
+
+
+@pytest.mark.spec("engine-30")
 @pytest.mark.parametrize(
     ("renamed", "aof", "ok", "words"),
     [

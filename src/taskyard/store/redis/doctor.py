@@ -11,7 +11,9 @@ from taskyard.store.redis.server import OLDEST, Server
 _SKEW_SECONDS = 30.0
 
 
-def diagnose(server: Server, shown: object, schema: tuple[int, int], now: Instant) -> list[Check]:
+def diagnose(
+    server: Server, shown: object, schema: tuple[int, int], now: Instant, *, hints: bool
+) -> list[Check]:
     version, newest = schema
     return [
         Check("store", True, f"{shown} answers"),
@@ -20,6 +22,7 @@ def diagnose(server: Server, shown: object, schema: tuple[int, int], now: Instan
         _eviction(server),
         Check("durability", *server.durability),
         Check("replicas", True, f"{server.replicas}; a failover may lose the last writes"),
+        _hints(hints),
         _clock(now),
     ]
 
@@ -36,6 +39,17 @@ def _eviction(server: Server) -> Check:
     if server.is_full:
         text += "; it is full: new tasks are refused and none begins"
     return Check("memory", ok and not server.is_full, f"maxmemory-policy is {policy}: {text}")
+
+
+def _hints(heard: bool) -> Check:
+    if heard:
+        return Check("hints", True, "publish and subscribe tell workers at once")
+    return Check(
+        "hints",
+        False,
+        "this user may not publish: workers find tasks by polling, seconds late; "
+        "allow the channel (ACL SETUSER … &taskyard:v1:*)",
+    )
 
 
 def _clock(now: Instant) -> Check:

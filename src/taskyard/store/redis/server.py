@@ -87,6 +87,16 @@ def refuse_unfit(server: Server, *, force: bool) -> None:
         )
 
 
+async def hears_hints(link: Link, channel: str) -> bool:
+    """Whether this user may publish; those who listen look once in vain."""
+    try:
+        await link.command("PUBLISH", channel, "")
+    except StoreError as error:
+        _only_if_refused(error)
+        return False
+    return True
+
+
 async def _info(link: Link) -> dict[str, Any]:
     try:
         found: dict[str, Any] = await link.command("INFO")

@@ -42,7 +42,7 @@ from taskyard.store.redis.doctor import diagnose
 from taskyard.store.redis.errors import refuse_wrong_password
 from taskyard.store.redis.hints import Subscription
 from taskyard.store.redis.link import Link, Wording
-from taskyard.store.redis.server import look, refuse_unfit
+from taskyard.store.redis.server import hears_hints, look, refuse_unfit
 
 SCHEMA = 1
 
@@ -136,7 +136,9 @@ class RedisStore:
     async def diagnose(self) -> Sequence[Check]:
         now = await self.now()
         version = int(await self._link.write("open", SCHEMA))
-        return diagnose(await look(self._link), self.address, (version, SCHEMA), now)
+        hints = await hears_hints(self._link, self._wording.channel)
+        server = await look(self._link)
+        return diagnose(server, self.address, (version, SCHEMA), now, hints=hints)
 
     def listen(self, wake: Callable[[Hint], None]) -> Callable[[], None]:
         return self._hints.add(wake)

@@ -131,6 +131,6 @@ local function write_all()
   end
   fields = {}
   if news then
-    call('PUBLISH', ARGV[2], ARGV[3])
+    redis.pcall('PUBLISH', ARGV[2], ARGV[3]) -- refused to this user: everything is written already
   end
 end
