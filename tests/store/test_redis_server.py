@@ -180,8 +180,6 @@ async def test_on_a_full_server_leases_hold_and_work_goes_on(start: Start) -> No
         with full_memory(server):
             with pytest.raises(StoreFull, match="memory"):
                 await enqueued(store)
-            with pytest.raises(StoreFull, match="memory"):
-                await node(store, "node-c")
             async with opened(server.url) as another:
                 wrong = [check for check in await another.diagnose() if not check.ok]
             assert [check.name for check in wrong] == ["memory"]
@@ -201,8 +199,9 @@ async def test_on_a_full_server_leases_hold_and_work_goes_on(start: Start) -> No
             assert (await seen(store, task.id)).result == '"done"'
             assert (await seen(store, released.id)).state is State.QUEUED
 
-            again = ClaimRequest(lease=worker.lease, number=100, room=5)
-            assert [claimed.id for claimed in (await store.claim(again)).tasks] == [released.id]
+            # Without this a full server that has lost its workers could never empty.
+            newcomer = await node(store, "node-c")
+            assert await newcomer.claim_ids(5) == [released.id]
 
 
 @pytest.mark.spec("engine-30", "lifecycle-15")

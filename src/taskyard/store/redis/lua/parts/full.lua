@@ -7,5 +7,6 @@
 -- a script has written, it lets it end. So a call that was refused has changed nothing and is made
 -- again, beginning with a command that takes no memory and changes nothing. A verb may use this part
 -- if it gives memory back or takes little for each thing that exists already: so nobody loses a
--- lease, and what waits can run and end. Verbs that bring something new into the yard must not.
+-- lease, workers can start, and what waits can run, end and be pruned. Verbs that bring new tasks
+-- must not.
 if ARGV[5] == 'full' then call('ZREM', K.runs, '') end
