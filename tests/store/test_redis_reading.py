@@ -11,6 +11,7 @@ from redis import Redis
 from taskyard.domain.state import State
 from taskyard.domain.task import TaskQuery
 from taskyard.store.port import Store
+from taskyard.store.redis.scripts import key_prefix
 from taskyard.store.url import open_store
 from tests.conformance.verbs import complete, enqueued, new, node, running
 from tests.servers.redis import RedisServer
@@ -84,3 +85,28 @@ async def test_no_look_takes_more_commands_where_there_are_more_tasks(server: Re
     few, many = taken
     assert few == many
     assert all(figures["evalsha"] == 1 for figures in many.values())
+
+
+@pytest.mark.spec("engine-20", "engine-30")
+async def test_a_beat_reads_no_task_that_nobody_asks_anything_of(server: RedisServer) -> None:
+    store = open_store(f"{server.url}?namespace=beats")
+    await store.open()
+    worker = await node(store, slots=10)
+    tasks = [await running(store, worker) for _ in range(10)]
+    await store.cancel(tasks[0].id, actor="ann")
+    with Redis(port=server.port) as admin:
+
+        async def beats() -> dict[str, int]:
+            assert (await store.news(worker.lease)) == worker.beat()
+            admin.config_resetstat()
+            worker.beat()
+            return commands(admin)
+
+        asked = await beats()
+        await complete(store, tasks[0])
+        quiet = await beats()
+        assert admin.zcard(f"{key_prefix('beats')}asked") == 0
+    await store.close()
+
+    assert "hmget" in asked
+    assert "hmget" not in quiet

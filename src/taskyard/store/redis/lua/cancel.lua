@@ -13,6 +13,7 @@ if not includes(allowed, before) then return { 1, '', before } end
 local answer = 'cancelled'
 if before == 'running' then
   task[ASKED] = 'cancel'
+  put(K.asked, task[LEASE] .. no)
   touch(no)
   hint()
   answer = 'asked'

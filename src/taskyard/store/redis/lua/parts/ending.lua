@@ -23,7 +23,7 @@ local function heed(verdict, asked)
 end
 
 local function come_back(task, verdict)
-  if not verdict.keeps_place then 
+  if not verdict.keeps_place then
     task[RANK] = task[RANK]:sub(1, 2) .. as_text(numbers(1) + 1)
   end
   if verdict.delay then
@@ -49,6 +49,7 @@ local function end_attempt(no, task, verdict, freed)
   heed(verdict, task[ASKED])
   if verdict.error then log_failure(no, task, verdict.reason, verdict.error) end
   lift(no, task)
+  if task[ASKED] then drop(K.asked, task[LEASE] .. no) end
   task[STATE], task[REASON] = verdict.state, verdict.reason
   task[CHARGED] = task[CHARGED] + (verdict.state == 'completed' and 1 or verdict.charge)
   task[LOSSES] = task[LOSSES] + verdict.losses

@@ -50,10 +50,14 @@ end
 
 -- What a beat brings back: packed [no, attempt, asked] of what is asked to do something.
 local function news_of(lease)
-  local asks = {}
-  for _, no in ipairs(runs_under(lease)) do
+  local asks, nos = {}, all_of(K.asked, as_text(lease))
+  for at, member in ipairs(nos) do
+    nos[at] = number_at(member)
+  end
+  load_many(nos)
+  for _, no in ipairs(nos) do
     local task = load(no)
-    if task[ASKED] then asks[#asks + 1] = { as_number(no), task[ATTEMPT], task[ASKED] } end
+    if task then asks[#asks + 1] = { as_number(no), task[ATTEMPT], task[ASKED] } end
   end
   return cmsgpack.pack(asks)
 end

@@ -8,6 +8,7 @@
 -- KEYS due        ZSET  no by run_at; pending
 -- KEYS deadlines  ZSET  no by deadline; pending and queued
 -- KEYS runs       ZSET  lease phase no; phase s: started, a: claimed ahead
+-- KEYS asked      ZSET  lease no; running, and asked to do something
 -- KEYS dedup      HASH  dedup key -> no of the task that keeps it
 -- KEYS pending    ZSET  lane route no: all tasks in this state
 -- KEYS queued     ZSET  the same
