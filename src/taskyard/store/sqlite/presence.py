@@ -9,6 +9,7 @@ import apsw
 from taskyard.store.port import Schema
 from taskyard.store.sqlite.connection import MEMORY
 from taskyard.store.sqlite.errors import translate
+from taskyard.store.sqlite.forks import no_fork
 from taskyard.store.sqlite.migrate import newest_version, schema_version
 
 
@@ -31,8 +32,9 @@ def schema_of(path: str, namespace: str) -> Schema:
 def _version(path: str, namespace: str) -> int:
     if path == MEMORY or not Path(path).exists():
         return 0
-    db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
-    try:
-        return schema_version(db, namespace)
-    finally:
-        db.close()
+    with no_fork():
+        db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            return schema_version(db, namespace)
+        finally:
+            db.close()

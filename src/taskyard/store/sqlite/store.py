@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import apsw
@@ -42,6 +41,7 @@ from taskyard.store.sqlite import enqueue as enqueuing
 from taskyard.store.sqlite import explain as explaining
 from taskyard.store.sqlite import finish as finishing
 from taskyard.store.sqlite import prune as pruning
+from taskyard.store.sqlite.aside import aside
 from taskyard.store.sqlite.clock import SqliteClock
 from taskyard.store.sqlite.connection import BUSY_SECONDS, MEMORY, connect
 from taskyard.store.sqlite.doctor import diagnose
@@ -111,10 +111,10 @@ class SqliteStore:
     # --- life ---
 
     async def exists(self) -> bool:
-        return await _aside(lambda: holds_yard(self.path, self._namespace))
+        return await aside(lambda: holds_yard(self.path, self._namespace))
 
     async def schema(self) -> Schema:
-        return await _aside(lambda: schema_of(self.path, self._namespace))
+        return await aside(lambda: schema_of(self.path, self._namespace))
 
     async def open(self) -> None:
         async with self._opening:
@@ -122,16 +122,16 @@ class SqliteStore:
                 return
             if self._closed:
                 self._make_threads()
-            await _aside(self._writer.start)
-            await _aside(self._reader.start)
+            await aside(self._writer.start)
+            await aside(self._reader.start)
             self._opened, self._closed = True, False
 
     async def close(self) -> None:
         async with self._opening:
             self._opened, self._closed = False, True
-            await _aside(self._watch.stop)
-            await _aside(self._reader.stop)
-            await _aside(self._writer.stop)
+            await aside(self._watch.stop)
+            await aside(self._reader.stop)
+            await aside(self._writer.stop)
 
     async def _be_open(self) -> None:
         """Nothing has to be opened by hand, but what was closed stays closed until it is."""
@@ -333,9 +333,3 @@ class SqliteStore:
         audit: Sequence[Audited] = (),
     ) -> None:
         await self._write(lambda tx: copy.import_settings(tx, lanes, rules, audit))
-
-
-async def _aside(function: Callable[[], T]) -> T:
-    """In a thread of its own: bodies may have filled the loop's pool."""
-    with ThreadPoolExecutor(1, "taskyard-sqlite-life") as own:
-        return await asyncio.get_running_loop().run_in_executor(own, function)

@@ -18,6 +18,8 @@ import apsw
 
 from taskyard.domain.errors import StoreBusy, StoreError, StoreUnavailable
 from taskyard.domain.points import Point, reach
+from taskyard.store.sqlite import forks
+from taskyard.store.sqlite.connection import MEMORY
 from taskyard.store.sqlite.errors import translate
 from taskyard.store.sqlite.tx import Tx
 
@@ -67,6 +69,14 @@ class _Call(Generic[T]):
             self._future.set_result(self._answer)
 
 
+class _Recess:
+    """For the time of a fork there is no connection."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+        self.over = threading.Event()
+
+
 class DatabaseThread:
     """Runs jobs on one connection, in order, grouped in transactions."""
 
@@ -86,9 +96,11 @@ class DatabaseThread:
         self._begin_tx = begin_tx
         self._begin = begin
         self._on_rollback = on_rollback
-        self._calls: SimpleQueue[_Call[Any] | None] = SimpleQueue()
+        self._calls: SimpleQueue[_Call[Any] | _Recess | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._recess: _Recess | None = None
         self._stopped = False
+        self._has_left = True  # the thread has closed its connection for good, or was not started
         self._gate = threading.Lock()  # no call is put behind the last one, where nobody looks
         self._db: apsw.Connection | None = None
         self.commits = 0  # that changed something; counted before others can see them
@@ -97,6 +109,8 @@ class DatabaseThread:
         """Opens the connection on this thread of ours, so that errors reach the caller."""
         if self._thread is not None:
             return
+        with forks.minding(self):
+            self._has_left = False  # from now on a fork waits for the thread
         opened: Future[None] = Future()
         self._thread = threading.Thread(
             target=self._main, args=(opened,), name=f"taskyard-{self._name}", daemon=True
@@ -115,6 +129,19 @@ class DatabaseThread:
             self._calls.put(None)
         if self._thread is not None:
             self._thread.join()
+
+    def pause(self) -> None:
+        with self._gate:
+            if self._has_left or self._path == MEMORY:
+                return  # what is in memory has no locks, and would be gone
+            self._recess = recess = _Recess()
+            self._calls.put(recess)
+        recess.begun.wait()
+
+    def resume(self) -> None:
+        recess, self._recess = self._recess, None
+        if recess is not None:
+            recess.over.set()
 
     async def run(self, job: Callable[[Tx], T]) -> T:
         loop = asyncio.get_running_loop()
@@ -139,38 +166,67 @@ class DatabaseThread:
     def _main(self, opened: Future[None]) -> None:
         try:
             self._db = self._connect()
-        except apsw.Error as error:
-            opened.set_exception(translate(error, self._path))
-            return
+            opened.set_result(None)
+            self._serve()
         except BaseException as error:
-            opened.set_exception(error)
-            return
-        opened.set_result(None)
-        try:
-            while (call := self._calls.get()) is not None:
-                group, last = self._gather(call)
-                self._transact(group)
-                _deliver(group)
-                if last:
-                    break
+            if opened.done():
+                raise
+            opened.set_exception(
+                translate(error, self._path) if isinstance(error, apsw.Error) else error
+            )
         finally:
-            self._db.close()
+            self._leave()
 
-    def _gather(self, first: _Call[Any]) -> tuple[list[_Call[Any]], bool]:
+    def _serve(self) -> None:
+        while (call := self._calls.get()) is not None:
+            if isinstance(call, _Recess):
+                self._take(call)
+                continue
+            group, next_one = self._gather(call)
+            self._transact(group)
+            _deliver(group)
+            if isinstance(next_one, _Recess):
+                self._take(next_one)
+            elif next_one is None:
+                return
+
+    def _take(self, recess: _Recess) -> None:
+        """The next group of calls opens the connection again."""
+        self._close()
+        recess.begun.set()
+        recess.over.wait()
+
+    def _close(self) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    def _leave(self) -> None:
+        self._close()
+        with self._gate:
+            self._has_left = True
+            if self._recess is not None:
+                self._recess.begun.set()
+
+    def _gather(self, first: _Call[Any]) -> tuple[list[_Call[Any]], _Recess | _Call[Any] | None]:
+        """Calls to do together, and what came behind them if that is no call; None: the end."""
         group = [first]
         while len(group) < MAX_GROUP:
             try:
                 call = self._calls.get_nowait()
             except Empty:
-                return group, False
-            if call is None:
-                return group, True
+                break
+            if not isinstance(call, _Call):
+                return group, call
             group.append(call)
-        return group, False
+        return group, first
 
     def _transact(self, group: list[_Call[Any]]) -> None:
-        assert self._db is not None
-        db = self._db
+        try:
+            db = self._db = self._db or self._connect()
+        except BaseException as error:
+            self._fail(group, error)
+            return
         try:
             db.execute(self._begin)
             before = db.total_changes()
@@ -190,10 +246,13 @@ class DatabaseThread:
                 raise StoreError(f"{self._path}: the transaction was rolled back")
         except BaseException as error:
             self._rollback(db)
-            shown = translate(error, self._path) if isinstance(error, apsw.Error) else error
-            for call in group:
-                if not call.failed:
-                    call.fails(shown)
+            self._fail(group, error)
+
+    def _fail(self, group: list[_Call[Any]], error: BaseException) -> None:
+        shown = translate(error, self._path) if isinstance(error, apsw.Error) else error
+        for call in group:
+            if not call.failed:
+                call.fails(shown)
 
     def _attempt(self, db: apsw.Connection, tx: Tx, call: _Call[Any], *, alone: bool) -> None:
         if not db.in_transaction:

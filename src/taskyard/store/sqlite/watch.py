@@ -21,6 +21,8 @@ from pathlib import Path
 
 import apsw
 
+from taskyard.store.sqlite import forks
+
 _IN_MODIFY = 0x00000002
 _IN_CLOEXEC = 0o2000000
 _IN_NONBLOCK = 0o4000
@@ -46,22 +48,46 @@ class FileWatch:
         self._own_commits = own_commits  # counted before each commit
         self._thread: threading.Thread | None = None
         self._stop_read, self._stop_write = -1, -1
+        self._is_paused = False
+        self._gate = threading.Lock()
 
     def start(self) -> None:
         if self._thread is None:
+            with forks.minding(self):
+                self._begin()
+
+    def stop(self) -> None:
+        self._is_paused = False
+        self._end()
+
+    def pause(self) -> None:
+        self._is_paused = self._end()
+
+    def resume(self) -> None:
+        if self._is_paused:
+            self._begin()
+
+    def _begin(self) -> None:
+        with self._gate:
+            if self._thread is not None:
+                return
             self._stop_read, self._stop_write = os.pipe()
             self._thread = threading.Thread(
                 target=self._main, name="taskyard-sqlite-watch", daemon=True
             )
             self._thread.start()
 
-    def stop(self) -> None:
-        if self._thread is not None:
+    def _end(self) -> bool:
+        """Whether it was there."""
+        with self._gate:
+            if self._thread is None:
+                return False
             os.write(self._stop_write, b"x")
             self._thread.join()
             os.close(self._stop_read)
             os.close(self._stop_write)
             self._thread = None
+            return True
 
     def _main(self) -> None:
         db = self._connect()
