@@ -20,8 +20,9 @@ from taskyard.domain.task import Duplicate, Enqueued, NewTask, Refused, Task, Ta
 from taskyard.engine.context import Context
 from taskyard.engine.job import Snooze
 from taskyard.engine.worker import Worker
-from taskyard.handle import Handle
-from taskyard.kind import TaskKind
+from taskyard.handle import Handle, SyncHandle
+from taskyard.kind import SyncKind, TaskKind
+from taskyard.verbs.sync import SyncYard
 from taskyard.yard import Yard
 
 __version__ = "0.1.0"
@@ -49,6 +50,9 @@ __all__ = [
     "Snooze",
     "State",
     "StoreError",
+    "SyncHandle",
+    "SyncKind",
+    "SyncYard",
     "Task",
     "TaskCancelled",
     "TaskFailed",

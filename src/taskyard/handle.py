@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from taskyard.bridge import Blocking
 from taskyard.domain.errors import (
     NotFound,
     ResultMismatch,
@@ -20,6 +21,7 @@ from taskyard.domain.task import Task, TaskError
 from taskyard.store.port import Cancellation, Ending
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class Office(Protocol):
@@ -104,3 +106,53 @@ class Handle(Generic[R]):
 
     def __repr__(self) -> str:
         return f"Handle({self.id!r})"
+
+
+class SyncHandle(Generic[R]):
+    """The same for callers that block."""
+
+    def __init__(
+        self,
+        task_id: str,
+        bridge: Blocking[Office],
+        decode: Callable[[str | None], Any],
+        *,
+        duplicate: bool = False,
+    ) -> None:
+        self.id = task_id
+        self.duplicate = duplicate
+        self._bridge = bridge
+        self._decode = decode
+
+    def _ask(self, verb: Callable[[Handle[R]], Coroutine[Any, Any, T]]) -> T:
+        return self._bridge.run(lambda office: verb(Handle(self.id, office, self._decode)))
+
+    def status(self) -> State:
+        return self._ask(lambda handle: handle.status())
+
+    def task(self) -> Task:
+        return self._ask(lambda handle: handle.task())
+
+    def cancel(self, *, actor: str = "python") -> Cancellation:
+        return self._ask(lambda handle: handle.cancel(actor=actor))
+
+    def retry(self, *, actor: str = "python") -> None:
+        self._ask(lambda handle: handle.retry(actor=actor))
+
+    def prioritize(self, priority: int, *, actor: str = "python") -> None:
+        self._ask(lambda handle: handle.prioritize(priority, actor=actor))
+
+    def explain(self) -> Explanation:
+        return self._ask(lambda handle: handle.explain())
+
+    def result(self, timeout: float | None = None) -> R:
+        """Wait for the task to end: its result, or TaskFailed, TaskCancelled, ResultTimeout."""
+        return self._ask(lambda handle: handle.result(timeout))
+
+    def __repr__(self) -> str:
+        return f"SyncHandle({self.id!r})"
+
+
+def plain(result: str | None) -> Any:
+    """A result whose type nobody knows."""
+    return None if result is None else msgspec.json.decode(result)

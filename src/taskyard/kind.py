@@ -8,11 +8,12 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
+from taskyard.bridge import Blocking
 from taskyard.domain.clock import Instant, as_instant
 from taskyard.domain.errors import InvalidOption
 from taskyard.domain.task import Dedup, Enqueue, Enqueued, NewTask, Refused, Until, new_task_id
 from taskyard.engine.registry import Kind
-from taskyard.handle import Handle, Office
+from taskyard.handle import Handle, Office, SyncHandle
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -52,6 +53,9 @@ class Entrance(Office, Protocol):
     async def enqueue_in(self, connection: object, *tasks: NewTask) -> list[Enqueue]: ...
 
     def enqueue_in_sync(self, connection: object, *tasks: NewTask) -> list[Enqueue]: ...
+
+    @property
+    def bridge(self) -> Blocking[Entrance]: ...
 
 
 class TaskKind(Generic[P, R]):
@@ -157,6 +161,11 @@ class TaskKind(Generic[P, R]):
         [answer] = self._entrance.enqueue_in_sync(connection, self.new(*args, **kwargs))
         return self.handle(answer)
 
+    @property
+    def sync(self) -> SyncKind[P, R]:
+        """The same for callers that block: `download.sync.enqueue(url="…")`."""
+        return SyncKind(self, self._entrance.bridge)
+
     def handle(self, answer: Enqueue) -> Handle[R]:
         if isinstance(answer, Refused):
             raise InvalidOption(f"task {self.name} was refused: {answer.reason}")
@@ -173,6 +182,20 @@ class TaskKind(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<task {self.name}>"
+
+
+class SyncKind(Generic[P, R]):
+    def __init__(self, kind: TaskKind[P, R], bridge: Blocking[Entrance]) -> None:
+        self._kind = kind
+        self._bridge = bridge
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> SyncHandle[R]:
+        """Save the task. When this returns it survives the death of every process of ours."""
+        task = self._kind.new(*args, **kwargs)
+        [answer] = self._bridge.run(lambda entrance: entrance.enqueue(task))
+        handle = self._kind.handle(answer)
+        decode = self._kind.kind.signature.decode_result
+        return SyncHandle(handle.id, self._bridge, decode, duplicate=handle.duplicate)
 
 
 def _instant(name: str, moment: datetime | None) -> Instant | None:

@@ -30,6 +30,11 @@ def open_store(url: str) -> Store:
             raise ConfigurationError(f"there is no store for {scheme}://; use {_FORMS}")
 
 
+def is_in_memory(url: str) -> bool:
+    """Whether what this URL names is seen by one process only, through one store."""
+    return url.partition("?")[0] == "sqlite://:memory:"
+
+
 def allowing_migration(url: str) -> str:
     """The same store, for whoever is told to migrate it although the URL says migrate=0."""
     place, mark, query = url.partition("?")

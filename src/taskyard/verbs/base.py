@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from taskyard.bridge import Bridge
 from taskyard.domain.classify import Classifier
 from taskyard.domain.retention import Retention
 from taskyard.engine.notifier import Notifier
@@ -24,3 +27,4 @@ class Ground:
     _notifier: Notifier
     _waiting: WaitingRoom
     _workers: list[Worker]
+    _bridge: Bridge[Any]

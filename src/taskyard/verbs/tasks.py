@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
+from taskyard.bridge import Blocking
 from taskyard.domain.errors import NotFound
 from taskyard.domain.explain import Explanation
 from taskyard.domain.state import State
 from taskyard.domain.task import Enqueue, NewTask, Task, TaskQuery
-from taskyard.handle import Handle
+from taskyard.handle import Handle, plain
 from taskyard.store.joining import joining
 from taskyard.store.port import Cancellation, Ending
 from taskyard.verbs.base import DEFAULT_ACTOR, Ground
 
 
 class TaskVerbs(Ground):
+    @property
+    def bridge(self) -> Blocking[TaskVerbs]:
+        """How these verbs are reached by those who block."""
+        return self._bridge
+
     async def enqueue(self, *tasks: NewTask) -> list[Enqueue]:
         """Save these tasks, all or none: `await yard.enqueue(a.new(1), b.new(2))`."""
         answers = await self.store.enqueue(tasks)
@@ -37,7 +41,7 @@ class TaskVerbs(Ground):
 
     def handle(self, task_id: str) -> Handle[Any]:
         """A handle on a task known by its id; its result comes as plain data."""
-        return Handle(task_id, self, _plain)
+        return Handle(task_id, self, plain)
 
     async def get(self, task_id: str) -> Task:
         task = await self.store.get(task_id)
@@ -70,7 +74,3 @@ class TaskVerbs(Ground):
 
     async def counts(self) -> Mapping[State, int]:
         return await self.store.counts()
-
-
-def _plain(result: str | None) -> Any:
-    return None if result is None else msgspec.json.decode(result)

@@ -12,12 +12,12 @@ from typing import Any
 
 from taskyard.domain.node import DEFAULT_LEASE_SECONDS
 from taskyard.engine.worker import DEFAULT_GRACE, DEFAULT_SLOTS, Worker
-from taskyard.verbs.base import Ground
+from taskyard.verbs.life import Life
 
 EXIT_INTERRUPTED = 130
 
 
-class Working(Ground):
+class Working(Life):
     def worker(
         self,
         *,
@@ -59,15 +59,6 @@ class Working(Ground):
                 with contextlib.suppress(ValueError):
                     loop.remove_signal_handler(name)
             await self.close()
-
-    async def close(self) -> None:
-        """Drain the workers of this yard, then close the store; idempotent."""
-        for worker in self._workers:
-            await worker.stop()
-        self._workers.clear()
-        await self._waiting.stop()
-        self._notifier.stop()
-        await self.store.close()
 
 
 def _on_signal(stopped: asyncio.Event) -> None:
