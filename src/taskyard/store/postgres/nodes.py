@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from taskyard.domain.clock import micros
+from taskyard.domain.errors import StoreBusy
 from taskyard.domain.node import Ask, Hold, Lease, NewNode, News
 from taskyard.domain.outcome import LostRun, Verdict, decide_lost
 from taskyard.domain.state import Reason, State
@@ -19,13 +20,15 @@ REGISTER = "SELECT taskyard.register($1, $2, $3, $4, $5, $6, $7, $8)"
 BEAT = "SELECT * FROM taskyard.beat($1, $2)"
 NEWS = "SELECT * FROM taskyard.news($1)"
 
-_LOST = "SELECT taskyard.lost_runs($1, $2, $3)"
-_FORGET = "SELECT taskyard.forget_node($1, $2, $3, $4, $5)"
+_LOST = "SELECT taskyard.lost_nodes($1, $2, $3)"
+_FORGET = "SELECT taskyard.forget_node($1, $2, $3, $4, $5, $6, $7)"
+_LOOKS = 10
 
 
 class _Gone(msgspec.Struct, array_like=True):
     lease: Lease
     node: str
+    mark: str  # by which the store knows whether it is still so
     runs: list[LostRun]
 
 
@@ -57,23 +60,30 @@ async def holds(database: Database, lease: Lease) -> list[Hold]:
 async def rescue(
     database: Database, clock: int, dead: Sequence[Lease], ended: bool
 ) -> list[Rescued]:
-    return await _take_back(database, clock, dead, ended, decide_lost, noted=True)
+    return await _take_back(database, clock, dead, ended, _decide_lost, noted=True)
 
 
 async def retire(database: Database, clock: int, lease: Lease) -> None:
     await _take_back(database, clock, [lease], False, _release, noted=False)
 
 
-def _release(run: LostRun) -> Verdict:
+def _decide_lost(runs: Sequence[LostRun]) -> list[Verdict]:
+    return [decide_lost(run) for run in runs]
+
+
+def _release(runs: Sequence[LostRun]) -> list[Verdict]:
     """Uncharged and in place."""
-    return Verdict(
-        no=run.no,
-        id=run.id,
-        attempt=run.attempt,
-        state=State.QUEUED,
-        reason=Reason.RELEASED,
-        keeps_place=True,
-    )
+    return [
+        Verdict(
+            no=run.no,
+            id=run.id,
+            attempt=run.attempt,
+            state=State.QUEUED,
+            reason=Reason.RELEASED,
+            keeps_place=True,
+        )
+        for run in runs
+    ]
 
 
 async def _take_back(
@@ -81,18 +91,34 @@ async def _take_back(
     clock: int,
     leases: Sequence[Lease],
     ended: bool,
-    decide: Callable[[LostRun], Verdict],
+    decide: Callable[[Sequence[LostRun]], list[Verdict]],
     *,
     noted: bool,
 ) -> list[Rescued]:
-    """One transaction: the nodes are locked, so nothing is claimed for them while we decide."""
+    """Look, decide, take back, each node by itself: what changed meanwhile is looked at again.
+
+    Between the calls nothing is locked. Whoever is stopped there keeps nobody waiting.
+    """
     rescued: list[Rescued] = []
-    lost, forget = database.here(_LOST), database.here(_FORGET)
-    async with database.transaction() as tx:
-        found = decode(list[_Gone], await tx.fetchval(lost, clock, list(leases), ended))
-        for gone in found:
-            verdicts = [decide(run) for run in gone.runs]
-            count = len(verdicts) if noted else 0
-            await tx.execute(forget, clock, gone.lease, *verdict_args(verdicts), count)
-            rescued.append(Rescued(gone.node, gone.lease, verdicts))
-    return rescued
+    for _ in range(_LOOKS):
+        answer = await database.value(_LOST, clock, list(leases), ended)
+        missed = False
+        for gone in decode(list[_Gone], answer):
+            verdicts = decide(gone.runs)
+            if await database.value(
+                _FORGET,
+                clock,
+                gone.lease,
+                gone.lease in leases,
+                gone.mark,
+                *verdict_args(verdicts),
+                len(verdicts) if noted else 0,
+            ):
+                rescued.append(Rescued(gone.node, gone.lease, verdicts))
+            else:
+                missed = True
+        if not missed:
+            return rescued
+    if not rescued:
+        raise StoreBusy(f"{database.place}: what runs there keeps changing; repeat the call")
+    return rescued  # the rest is there to be rescued again

@@ -55,57 +55,68 @@ BEGIN
 END
 $$;
 
--- lost_runs: lock the nodes whose lease has ended or that are proven dead, and tell what runs under
--- them. The caller decides in the same transaction what becomes of it. Needs the lock.
-CREATE OR REPLACE FUNCTION taskyard.lost_runs(p_clock bigint, p_dead bigint[], p_ended boolean) RETURNS json
-LANGUAGE plpgsql
+-- runs_of: what runs under a lease, as LostRun in domain/outcome.py has it.
+CREATE OR REPLACE FUNCTION taskyard.runs_of(p_lease bigint) RETURNS json
+LANGUAGE plpgsql STABLE
 {careful_plans} AS $$
-DECLARE
-    v_now    bigint := taskyard.moment(p_clock);
-    v_leases bigint[];
 BEGIN
-    IF NOT EXISTS (SELECT 1 FROM taskyard.nodes WHERE p_ended AND until <= v_now OR lease = ANY (p_dead)) THEN
-        RETURN '[]';
-    END IF;
-    PERFORM taskyard.lock_room();
-    SELECT array_agg(n.lease) INTO v_leases
-      FROM (SELECT a.lease FROM taskyard.nodes AS a
-             WHERE p_ended AND a.until <= v_now OR a.lease = ANY (p_dead)
-             ORDER BY a.lease FOR UPDATE) AS n;
     RETURN (
-        SELECT coalesce(json_agg(json_build_array(n.lease, n.id, (
-                   SELECT coalesce(json_agg(json_build_object(
-                              'no', r.no, 'id', t.id, 'attempt', r.attempt, 'charged', r.charged,
-                              'max_charged', t.max_charged, 'losses', r.losses,
-                              'started', r.started_at IS NOT NULL, 'asked', r.asked) ORDER BY r.no), '[]')
-                     FROM taskyard.running AS r
-                          CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = r.no OFFSET 0) AS t
-                    WHERE r.lease = n.lease)) ORDER BY n.lease), '[]')
-          FROM taskyard.nodes AS n WHERE n.lease = ANY (v_leases));
+        SELECT coalesce(json_agg(json_build_object(
+                   'no', r.no, 'id', t.id, 'attempt', r.attempt, 'charged', r.charged,
+                   'max_charged', t.max_charged, 'losses', r.losses,
+                   'started', r.started_at IS NOT NULL, 'asked', r.asked) ORDER BY r.no), '[]')
+          FROM taskyard.running AS r
+               CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = r.no OFFSET 0) AS t
+         WHERE r.lease = p_lease);
 END
 $$;
 
--- forget_node: end these attempts of a node, then the node and its duties. After lost_runs.
-CREATE OR REPLACE FUNCTION taskyard.forget_node(
-    p_clock bigint, p_lease bigint, p_verdicts json, p_errors text[], p_noted bigint) RETURNS void
-LANGUAGE plpgsql
+-- lost_nodes: the nodes whose lease has ended or that are proven dead, what runs under them, and a mark by
+-- which forget_node knows this look again. It locks nothing: whoever looks may never come back.
+CREATE OR REPLACE FUNCTION taskyard.lost_nodes(p_clock bigint, p_dead bigint[], p_ended boolean) RETURNS json
+LANGUAGE plpgsql STABLE
 {careful_plans} AS $$
 DECLARE
     v_now bigint := taskyard.moment(p_clock);
 BEGIN
+    RETURN (
+        SELECT coalesce(json_agg(json_build_array(n.lease, n.id, md5(n.runs::text), n.runs) ORDER BY n.lease), '[]')
+          FROM (SELECT a.lease, a.id, taskyard.runs_of(a.lease) AS runs FROM taskyard.nodes AS a
+                 WHERE p_ended AND a.until <= v_now OR a.lease = ANY (p_dead)) AS n);
+END
+$$;
+
+-- forget_node: end these attempts of a node, then the node and its duties. False, and nothing is done, if
+-- that was decided of something else than what runs there now, or if the node has gone or, unless its death
+-- is proven, lives again.
+CREATE OR REPLACE FUNCTION taskyard.forget_node(
+    p_clock bigint, p_lease bigint, p_proven boolean, p_mark text, p_verdicts json, p_errors text[],
+    p_noted bigint) RETURNS boolean
+LANGUAGE plpgsql
+{careful_plans} AS $$
+DECLARE
+    v_now bigint;
+    v_id  text;
+BEGIN
+    PERFORM taskyard.lock_room();
+    v_now := taskyard.moment(p_clock);
+    SELECT n.id INTO v_id FROM taskyard.nodes AS n
+     WHERE n.lease = p_lease AND (p_proven OR n.until <= v_now) FOR UPDATE;
+    IF NOT FOUND OR md5(taskyard.runs_of(p_lease)::text) <> p_mark THEN
+        RETURN false;
+    END IF;
     IF p_verdicts IS NOT NULL THEN
         PERFORM taskyard.end_attempts(v_now, '{}', '{}', '{}', '{}', p_verdicts, p_errors);
     END IF;
     IF p_noted > 0 THEN
-        INSERT INTO taskyard.audit (at, actor, action, subject, detail)
-        SELECT v_now, 'system', 'rescue', 'node:' || n.id, p_noted || ' tasks'
-          FROM taskyard.nodes AS n WHERE n.lease = p_lease;
+        PERFORM taskyard.note(v_now, 'system', 'rescue', 'node:' || v_id, p_noted || ' tasks');
     END IF;
     DELETE FROM taskyard.node_routes WHERE lease = p_lease;
     DELETE FROM taskyard.loads WHERE lease = p_lease;
     DELETE FROM taskyard.nodes WHERE lease = p_lease;
     DELETE FROM taskyard.duties WHERE holder = p_lease;
     PERFORM taskyard.tell();
+    RETURN true;
 END
 $$;
 
