@@ -113,6 +113,15 @@ async def test_a_cluster_that_is_gone_and_comes_back_is_found_again() -> None:
         cluster.remove()
 
 
+@pytest.mark.spec("engine-30")
+async def test_any_number_of_calls_may_be_made_at_once(cluster: RedisCluster) -> None:
+    async with AsyncExitStack() as stack:
+        store = await entered(stack, f"{cluster.url}?namespace=crowd")
+        await asyncio.gather(*(enqueued(store) for _ in range(300)))
+
+        assert (await store.counts())[State.QUEUED] == 300
+
+
 class SilentCluster:
     """Nodes that take every connection and say nothing, and what a heartbeat asks of a store."""
 

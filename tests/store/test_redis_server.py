@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import Any
@@ -457,6 +457,70 @@ async def test_a_yard_has_a_fixed_set_of_keys(start: Start) -> None:
             names = {name.decode() for name in admin.scan_iter()}
 
     assert names <= {key_prefix("taskyard") + key for key in all_keys()}
+
+
+@contextmanager
+def frozen(server: RedisServer) -> Iterator[None]:
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+
+
+async def begun(call: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    """A call of which the first words are said, if nothing holds it up before."""
+    task = asyncio.create_task(call)
+    await asyncio.sleep(0)
+    return task
+
+
+@pytest.mark.spec("engine-30")
+async def test_a_call_under_way_ends_before_the_store_is_closed(start: Start) -> None:
+    server = start()
+    store = open_store(server.url)
+    await store.open()
+    with frozen(server):
+        call = await begun(enqueued(store))
+        closing = await begun(store.close())
+        with pytest.raises(StoreUnavailable, match="closed"):
+            await store.now()
+        assert not closing.done()
+    saved = await call
+    await closing
+
+    async with opened(server.url) as store:
+        assert (await seen(store, saved)).state is State.QUEUED
+
+
+@pytest.mark.spec("engine-30")
+async def test_a_store_that_is_closed_connects_no_more(start: Start) -> None:
+    server = start()
+    store = open_store(f"{server.url}?timeout=0.3")
+    await store.open()
+    with frozen(server):
+        calls = [await begun(store.counts()), await begun(store.promote())]
+        await store.close()
+        for call in calls:
+            with pytest.raises(StoreUnavailable):
+                await call
+    with client(server) as admin:
+        until = asyncio.get_running_loop().time() + 30
+        while len(admin.client_list()) > 1:
+            assert asyncio.get_running_loop().time() < until, "a connection is left"
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await store.counts()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        store.beat(1, timeout=1.0)
+
+
+@pytest.mark.spec("engine-27", "engine-30")
+async def test_a_look_at_the_schema_does_not_disturb_who_opens_or_closes(start: Start) -> None:
+    store = open_store(start().url)
+    for _ in range(10):
+        await asyncio.gather(*(store.schema() for _ in range(3)), store.open(), store.exists())
+        await asyncio.gather(store.schema(), enqueued(store))
+        await asyncio.gather(store.close(), store.schema())
 
 
 @pytest.mark.spec("engine-30")

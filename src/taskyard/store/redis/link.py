@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from taskyard.domain.errors import StoreError, StoreReadOnly
+from taskyard.domain.errors import StoreError, StoreReadOnly, StoreUnavailable
 from taskyard.store.redis.address import Address
 from taskyard.store.redis.clock import RedisClock
 from taskyard.store.redis.errors import FAILURES, is_full, translate, translate_first
@@ -47,92 +48,145 @@ class Wording:
         return [*words, "full"] if full else words
 
 
+class _Session:
+    """A client on the loop it was made on, and the calls that are under way there."""
+
+    def __init__(self, address: Address) -> None:
+        self.client = connect(address)
+        self.loop = asyncio.get_running_loop()
+        # The driver would refuse what is one too many; here it waits its turn.
+        self.turns = asyncio.Semaphore(MAX_CONNECTIONS)
+        self.closed = False
+        self._calls = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @contextlib.contextmanager
+    def call(self) -> Iterator[None]:
+        self._calls += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._calls -= 1
+            if self._calls == 0:
+                self._idle.set()
+
+    async def close(self, seconds: float) -> None:
+        """Waits so long for the calls that are under way."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._idle.wait()
+        self.closed = True
+        await self.client.aclose()
+
+
 class Link:
     """Runs scripts and commands; what fails comes out as an error of the domain."""
 
     def __init__(self, address: Address, wording: Wording) -> None:
         self._address = address
         self._wording = wording
-        self._client: Any = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._session: _Session | None = None
+        self._closed = False
         self._answered = False
 
     @property
     def address(self) -> Address:
         return self._address
 
+    def open(self) -> None:
+        """It was open at first; a closed one refuses every call."""
+        self._closed = False
+
+    async def close(self) -> None:
+        """Lets the calls under way end, as long as one may take."""
+        self._closed = True
+        session, self._session = self._session, None
+        if session is not None and session.loop is asyncio.get_running_loop():
+            await session.close(self._address.timeout)
+
     async def write(self, verb: str, *args: object) -> Any:
         """Run a verb's script once: whoever asks decides what a lost answer means."""
-        try:
-            return await self._run(verb, args)
-        except FAILURES as error:
-            raise await self._failed(error) from error
+        with self._call() as session:
+            try:
+                return await self._run(session, verb, args)
+            except FAILURES as error:
+                raise await self._failed(session, error) from error
 
     async def read(self, verb: str, *args: object) -> Any:
         """Run the script of a verb that only reads; a broken connection is tried twice."""
-        try:
-            return await self._run(verb, args)
-        except redis_errors.ConnectionError:
-            return await self.write(verb, *args)
-        except FAILURES as error:
-            raise await self._failed(error) from error
+        with self._call() as session:
+            try:
+                with contextlib.suppress(redis_errors.ConnectionError):
+                    return await self._run(session, verb, args)
+                return await self._run(session, verb, args)
+            except FAILURES as error:
+                raise await self._failed(session, error) from error
 
     async def command(self, *words: str | int) -> Any:
         """Run one command that is no script."""
-        try:
-            return await self._say(*words, **await self._where())
-        except FAILURES as error:
-            raise await self._failed(error) from error
+        with self._call() as session:
+            try:
+                where = await self._where(session)
+                return await self._say(session, *words, **where)
+            except FAILURES as error:
+                raise await self._failed(session, error) from error
 
-    async def _where(self) -> dict[str, Any]:
+    @contextlib.contextmanager
+    def _call(self) -> Iterator[_Session]:
+        """Connections belong to the loop they were made on."""
+        if self._closed:
+            raise self._is_closed()
+        if self._session is None or self._session.loop is not asyncio.get_running_loop():
+            self._session = _Session(self._address)
+        session = self._session
+        with session.call():
+            yield session
+
+    def _is_closed(self) -> StoreUnavailable:
+        return StoreUnavailable(f"the store {self._address} is closed")
+
+    async def _where(self, session: _Session) -> dict[str, Any]:
         """In a cluster: the node that holds this yard."""
         if not self._address.cluster:
             return {}
-        client = await self._on_this_loop().initialize()
+        async with asyncio.timeout(self._address.timeout):
+            client = await session.client.initialize()
         return {"target_nodes": client.get_node_from_key(self._wording.key("meta"))}
 
-    async def _run(self, verb: str, args: tuple[object, ...]) -> Any:
+    async def _run(self, session: _Session, verb: str, args: tuple[object, ...]) -> Any:
         try:
-            return await self._eval(verb, self._wording.call(verb, args))
+            return await self._eval(session, verb, self._wording.call(verb, args))
         except redis_errors.ResponseError as error:
             if not (load(verb).goes_on_when_full and is_full(error)):
                 raise
-            return await self._eval(verb, self._wording.call(verb, args, full=True))
+            return await self._eval(session, verb, self._wording.call(verb, args, full=True))
 
-    async def _eval(self, verb: str, call: list[Any]) -> Any:
+    async def _eval(self, session: _Session, verb: str, call: list[Any]) -> Any:
         try:
-            return await self._say("EVALSHA", *call)
+            return await self._say(session, "EVALSHA", *call)
         except redis_errors.NoScriptError:
-            return await self._say("EVAL", load(verb).text, *call[1:])
+            return await self._say(session, "EVAL", load(verb).text, *call[1:])
 
-    async def _say(self, *words: Any, **options: Any) -> Any:
+    async def _say(self, session: _Session, *words: Any, **options: Any) -> Any:
         # Not the driver's own time limit: before Python 3.12 it swallows cancellations.
-        async with asyncio.timeout(self._address.timeout):
-            answer = await self._on_this_loop().execute_command(*words, **options)
+        async with asyncio.timeout(self._address.timeout), session.turns:
+            if session.closed:  # the driver would connect again
+                raise self._is_closed()
+            answer = await session.client.execute_command(*words, **options)
         self._answered = True
         return answer
 
-    async def _failed(self, error: Exception) -> StoreError:
+    async def _failed(self, session: _Session, error: Exception) -> StoreError:
         known = translate if self._answered else translate_first
         failed = known(error, self._address)
         if isinstance(failed, StoreReadOnly) and not self._address.cluster:
             # A server that was made a replica keeps its connections; by a new one the address may
             # lead to the primary.
             with contextlib.suppress(*FAILURES):
-                await self._on_this_loop().connection_pool.disconnect(inuse_connections=False)
+                await session.client.connection_pool.disconnect(inuse_connections=False)
         return failed
-
-    def _on_this_loop(self) -> Any:
-        """Connections belong to the loop they were made on."""
-        loop = asyncio.get_running_loop()
-        if self._client is None or self._loop is not loop:
-            self._client, self._loop = connect(self._address), loop
-        return self._client
-
-    async def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None and self._loop is asyncio.get_running_loop():
-            await client.aclose()
 
 
 def connect(address: Address) -> Any:

@@ -76,18 +76,20 @@ class RedisStore:
         return (await self.schema()).version > 0
 
     async def schema(self) -> Schema:
+        # Not by the store's own link, which somebody may be opening or closing.
+        link = Link(self.address, self._wording)
         try:
-            found = await self._link.command("HGET", self._wording.key("meta"), "schema")
-            version = int(found or 0)
-            return Schema(version, SCHEMA, current=version == SCHEMA)
+            found = await link.command("HGET", self._wording.key("meta"), "schema")
         finally:
-            if not self._opened:
-                await self._link.close()
+            await link.close()
+        version = int(found or 0)
+        return Schema(version, SCHEMA, current=version == SCHEMA)
 
     async def open(self) -> None:
         async with self._opening:
             if self._opened:
                 return
+            self._link.open()
             try:
                 await self._open()
             except BaseException as error:
