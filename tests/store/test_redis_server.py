@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
@@ -26,11 +27,13 @@ from taskyard.domain.retention import Retention
 from taskyard.domain.state import State
 from taskyard.domain.task import Progress, TaskQuery
 from taskyard.store.port import ClaimRequest, Hint, Store
+from taskyard.store.redis import hints
 from taskyard.store.redis.address import DEFAULT_TIMEOUT
 from taskyard.store.redis.scripts import all_keys, key_prefix
 from taskyard.store.redis.server import Server, refuse_unfit
 from taskyard.store.url import open_store
 from tests.conformance.verbs import enqueued, finish, node, running, seen, succeeded
+from tests.crash.proxy import Proxy
 from tests.servers.redis import RedisServer
 
 Start = Callable[..., RedisServer]
@@ -119,6 +122,60 @@ async def test_hints_are_heard_again_after_a_restart(start: Start) -> None:
         async with asyncio.timeout(30):
             await heard.wait()
         stop()
+
+
+def await_no_listener(server: RedisServer) -> None:
+    until = time.monotonic() + 30
+    with client(server) as admin:
+        while admin.client_list(_type="pubsub"):
+            assert time.monotonic() < until, "somebody still listens"
+
+
+@pytest.mark.spec("engine-23", "engine-30")
+async def test_a_line_that_dies_without_a_word_is_replaced(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hints, "LISTEN_SECONDS", 0.2)
+    server = start()
+    proxy = Proxy(server.port)
+    heard = asyncio.Event()
+    try:
+        async with opened(proxy.url(server.url)) as store, opened(server.url) as other:
+            store.listen(lambda _: heard.set())
+            async with asyncio.timeout(30):
+                await heard.wait()
+                proxy.mute = True
+                await asyncio.to_thread(await_no_listener, server)
+                heard.clear()
+                proxy.mute = False
+                await heard.wait()  # as whenever it has connected again
+                heard.clear()
+                await enqueued(other)
+                await heard.wait()
+    finally:
+        proxy.stop()
+
+
+@pytest.mark.spec("engine-23", "engine-30")
+async def test_a_listener_that_fails_keeps_nobody_from_hearing(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = start().url
+    heard = asyncio.Event()
+
+    def fail(_hint: Hint) -> None:
+        raise RuntimeError("no ears")
+
+    async with opened(url) as store, opened(url) as other:
+        store.listen(fail)
+        store.listen(lambda _: heard.set())
+        async with asyncio.timeout(30):
+            await heard.wait()
+            heard.clear()
+            await enqueued(other)
+            await heard.wait()
+
+    assert "no ears" in caplog.text
 
 
 @pytest.mark.spec("engine-18", "engine-30")

@@ -15,13 +15,11 @@ from typing import Any
 
 from taskyard.store.port import Hint
 from taskyard.store.redis.address import Address
-from taskyard.store.redis.errors import FAILURES
 from taskyard.store.redis.link import Wording, connect_to
 
-LISTEN_SECONDS = 5.0
-PING_SECONDS = 15
+LISTEN_SECONDS = 5.0  # of silence, until the server is asked whether it is still there
 OWN_SECONDS = 0.02
-MAX_BACKOFF = 5.0
+MIN_BACKOFF, MAX_BACKOFF = 0.1, 5.0
 
 log = logging.getLogger("taskyard.store.redis")
 
@@ -36,6 +34,7 @@ class Subscription:
         self._listeners: dict[object, Callable[[Hint], None]] = {}
         self._task: asyncio.Task[None] | None = None
         self._owed: asyncio.TimerHandle | None = None
+        self._backoff = MIN_BACKOFF
 
     def add(self, wake: Callable[[Hint], None]) -> Callable[[], None]:
         token = object()
@@ -52,38 +51,54 @@ class Subscription:
             await asyncio.gather(task, return_exceptions=True)
 
     async def _main(self) -> None:
-        backoff = 0.1
         hosts = itertools.cycle(self._address.hosts)  # each node of a cluster hears everything
         while True:
             host, port = next(hosts)
-            client = connect_to(self._address, host, port, health_check_interval=PING_SECONDS)
+            client = connect_to(self._address, host, port)
             try:
-                async with client.pubsub(ignore_subscribe_messages=True) as channel:
-                    await channel.subscribe(self._channel)
-                    backoff = 0.1
-                    self._tell()  # something may have happened while nobody listened
-                    while True:
-                        self._hear(await channel.get_message(timeout=LISTEN_SECONDS))
-            except FAILURES as error:
+                async with client.pubsub() as channel:
+                    async with asyncio.timeout(self._address.timeout):
+                        await channel.subscribe(self._channel)
+                    await self._listen(channel)
+            except Exception as error:  # whatever it was: without this task nobody hears again
                 log.info("hints are not heard, polling goes on: %s", type(error).__name__)
             finally:
-                with contextlib.suppress(*FAILURES):
+                with contextlib.suppress(Exception):
                     await client.aclose()
-            await asyncio.sleep(backoff)
-            backoff = min(backoff * 2, MAX_BACKOFF)
+            await asyncio.sleep(self._backoff)
+            self._backoff = min(self._backoff * 2, MAX_BACKOFF)
+
+    async def _listen(self, channel: Any) -> None:
+        """A line can die without a word: whoever says nothing and answers no ping is gone."""
+        asked = False
+        while True:
+            message = await channel.get_message(timeout=LISTEN_SECONDS)
+            if message is not None:
+                asked = False
+                self._hear(message)
+            elif asked:
+                raise TimeoutError("no answer to a ping")
+            else:
+                asked = True
+                await channel.ping()
 
     def _hear(self, message: Any) -> None:
-        if message is None:
-            return
-        if message["data"] != self._sender:
-            self._tell()
-        elif self._owed is None:
-            loop = asyncio.get_running_loop()
-            self._owed = loop.call_later(OWN_SECONDS, self._tell)
+        match message["type"]:
+            case "subscribe":
+                self._backoff = MIN_BACKOFF
+                self._tell()  # something may have happened while nobody listened
+            case "message" if message["data"] != self._sender:
+                self._tell()
+            case "message" if self._owed is None:
+                loop = asyncio.get_running_loop()
+                self._owed = loop.call_later(OWN_SECONDS, self._tell)
 
     def _tell(self) -> None:
         if self._owed is not None:
             self._owed.cancel()
             self._owed = None
         for wake in list(self._listeners.values()):
-            wake(Hint.CHANGED)
+            try:
+                wake(Hint.CHANGED)
+            except Exception:
+                log.exception("a listener failed; the others are told, and it will be again")
