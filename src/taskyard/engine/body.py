@@ -4,44 +4,83 @@ from __future__ import annotations
 
 import asyncio
 
-from taskyard.domain.outcome import Outcome
+from taskyard.domain.outcome import Failed, Outcome, Succeeded
 from taskyard.domain.points import Point, reach
+from taskyard.domain.state import Reason
+from taskyard.engine.hooks import When
 from taskyard.engine.job import Job, Stop
 
 
 async def run_coroutine(job: Job) -> Outcome:
+    hooks = job.kind.hooks
+    value: object = None
     try:
         args, kwargs = job.arguments()
     except Exception as error:
-        return job.undecodable(error)
-    reach(Point.BEFORE_BODY)
-    try:
-        outcome = job.returned(await job.kind.function(*args, **kwargs))
-    except GeneratorExit:
-        raise  # the loop itself is going
-    except asyncio.CancelledError as error:
-        if job.stop is None and _is_cancelled():
-            job.stop = Stop.DRAIN  # not our doing: the loop is being shut down around us
-        outcome = job.raised(error)
-    except BaseException as error:
-        outcome = job.raised(error)
-    reach(Point.AFTER_BODY)
+        value, outcome = error, job.undecodable(error)
+    else:
+        reach(Point.BEFORE_BODY)
+        try:
+            if hooks:
+                await hooks.call(When.BEFORE, job.context)
+            value = await job.kind.function(*args, **kwargs)
+            outcome = job.returned(value)
+        except GeneratorExit:
+            raise  # the loop itself is going
+        except asyncio.CancelledError as error:
+            if job.stop is None and _is_cancelled():
+                job.stop = Stop.DRAIN  # not our doing: the loop is being shut down around us
+            value, outcome = error, job.raised(error)
+        except BaseException as error:
+            value, outcome = error, job.raised(error)
+        reach(Point.AFTER_BODY)
+    if hooks and (about := _about(outcome, value)) is not None:
+        try:
+            await hooks.call(about[0], job.context, about[1])
+        except GeneratorExit:
+            raise
+        except BaseException:
+            return outcome  # a hook that is cancelled: how the body has ended is settled
     return outcome
 
 
 def run_plain(job: Job) -> Outcome:
+    hooks = job.kind.hooks
+    value: object = None
     try:
         args, kwargs = job.arguments()
     except Exception as error:
-        return job.undecodable(error)
-    reach(Point.BEFORE_BODY)
-    try:
-        value = job.kind.function(*args, **kwargs)
-        outcome = job.overran() if job.stop is Stop.TIMEOUT else job.returned(value)
-    except BaseException as error:
-        outcome = job.raised(error)
-    reach(Point.AFTER_BODY)
+        value, outcome = error, job.undecodable(error)
+    else:
+        reach(Point.BEFORE_BODY)
+        try:
+            if hooks:
+                hooks.call_blocking(When.BEFORE, job.context)
+            value = job.kind.function(*args, **kwargs)
+            outcome = job.overran() if job.stop is Stop.TIMEOUT else job.returned(value)
+        except BaseException as error:
+            value, outcome = error, job.raised(error)
+        reach(Point.AFTER_BODY)
+    if hooks and (about := _about(outcome, value)) is not None:
+        try:
+            hooks.call_blocking(about[0], job.context, about[1])
+        except BaseException:
+            return outcome
     return outcome
+
+
+def _about(outcome: Outcome, value: object) -> tuple[When, object] | None:
+    """Which hooks an outcome is for, and what they are told; `value` was returned or raised."""
+    match outcome:
+        case Succeeded():
+            return When.AFTER, value
+        case Failed(error, Reason.TIMEOUT):
+            return When.ERROR, TimeoutError(error.message)
+        case Failed(error):
+            told = value if isinstance(value, BaseException) else ValueError(error.message)
+            return When.ERROR, told
+        case _:
+            return None  # the task will be here again, or was not wanted any more
 
 
 def _is_cancelled() -> bool:

@@ -103,6 +103,10 @@ class Context:
         """`enqueue` for plain functions."""
         return self._wait_for(lambda: self.enqueue(*tasks))
 
+    def awaited(self, make: Callable[[], Coroutine[object, object, T]]) -> T:
+        """Have this done on the worker's loop; for the thread of a plain function."""
+        return self._wait_for(make)
+
     def _wait_for(self, make: Callable[[], Coroutine[object, object, T]]) -> T:
         """From the body's thread to the worker's loop and back."""
         if _on(self._loop):

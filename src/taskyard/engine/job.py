@@ -82,7 +82,7 @@ class Job:
 
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         args = (self.context,) if self.kind.signature.takes_context else ()
-        return args, self.kind.signature.decode(self.claimed.payload)
+        return args, self.kind.decode(self.claimed.kind, self.claimed.payload)
 
     def returned(self, value: object) -> Outcome:
         """The body ran to its end. What it did is done, also if it had been asked to stop."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import Any
 
@@ -17,7 +17,10 @@ from taskyard.domain.task import (
     DEFAULT_TIMEOUT,
     NewTask,
 )
+from taskyard.engine import versions
+from taskyard.engine.hooks import Hooks
 from taskyard.engine.signature import Signature
+from taskyard.engine.versions import Versions
 
 DEFAULT_RETRY = Retry.exponential(DEFAULT_RETRIES)
 DEFAULT_MEMORY_LIMIT = 500_000_000  # bytes; of isolated kinds
@@ -44,8 +47,14 @@ class Kind:
         classifier: Classifier | None = None,
         isolate: bool = False,
         memory_limit: int | None = None,
+        version: int = versions.FIRST,
+        aliases: tuple[str, ...] = (),
+        hooks: Hooks | None = None,
     ) -> None:
         self.name = name
+        self.versions = Versions(name, aliases, version)
+        self.route = self.versions.route
+        self.hooks = Hooks(hooks)
         self.function = function
         self.lane = lane
         self.priority = priority
@@ -59,6 +68,12 @@ class Kind:
         if isolate or memory_limit is not None:
             self.style = Style.PROCESS
         self._check()
+
+    def decode(self, served: str, payload: str) -> dict[str, Any]:
+        """The arguments of a task of this route."""
+        if served != self.route:
+            payload = self.versions.brought_up(served, payload)
+        return self.signature.decode(payload)
 
     def _check(self) -> None:
         """A bad default is found where the kind is declared, not at its first enqueue."""
@@ -74,7 +89,7 @@ class Kind:
             )
         try:
             NewTask(
-                kind=self.name,
+                kind=self.route,
                 payload="{}",
                 lane=self.lane,
                 priority=self.priority,
@@ -85,28 +100,37 @@ class Kind:
 
 
 class Registry:
+    """Kinds by the names they go by. A route (`download@2`) finds its kind too."""
+
     def __init__(self) -> None:
         self._kinds: dict[str, Kind] = {}
 
     def add(self, kind: Kind) -> None:
-        known = self._kinds.get(kind.name)
-        if known is not None and known.function is not kind.function:
-            raise InvalidHandler(f"there are two tasks called {kind.name}; give one another name")
-        self._kinds[kind.name] = kind
+        for name in kind.versions.names:
+            known = self._kinds.get(name)
+            if known is not None and known.function is not kind.function:
+                raise InvalidHandler(f"there are two tasks called {name}; give one another name")
+        for name in kind.versions.names:
+            self._kinds[name] = kind
 
-    def __getitem__(self, name: str) -> Kind:
-        kind = self._kinds.get(name)
+    def __getitem__(self, route: str) -> Kind:
+        kind = self._kinds.get(route) or self._kinds.get(versions.split(route)[0])
         if kind is None:
             known = ", ".join(sorted(self._kinds)) or "none"
-            raise UnknownKind(f"there is no task called {name}; known are: {known}")
+            raise UnknownKind(f"there is no task called {route}; known are: {known}")
         return kind
 
     def __contains__(self, name: object) -> bool:
         return name in self._kinds
 
     def __iter__(self) -> Iterator[Kind]:
-        return iter(self._kinds.values())
+        return iter(dict.fromkeys(self._kinds.values()))
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(self._kinds)
+        return tuple(kind.name for kind in self)
+
+    def routes(self, names: Iterable[str] | None = None) -> tuple[str, ...]:
+        """Everything that a worker for these kinds, or for all, can run."""
+        kinds = self if names is None else [self[name] for name in names]
+        return tuple(dict.fromkeys(route for kind in kinds for route in kind.versions.routes))

@@ -89,6 +89,9 @@ class PlainContext(Context):
             self._channel.listen()
         return self._stop
 
+    def awaited(self, make: Callable[[], Coroutine[object, object, T]]) -> T:
+        return asyncio.run(make())
+
     def _wait_for(self, make: Callable[[], Coroutine[object, object, T]]) -> T:
         """Nothing of a ChildDesk ever has to wait for a loop."""
         try:
