@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 from redis import Redis
 
-from taskyard.domain.errors import StoreUnavailable
+from taskyard.domain.errors import ConfigurationError, StoreUnavailable
 from taskyard.domain.node import Lease, News
 from taskyard.domain.outcome import Finished
 from taskyard.domain.state import State
@@ -24,7 +24,7 @@ from taskyard.store.redis.blocking import BlockingLink
 from taskyard.store.redis.link import Wording
 from taskyard.store.url import open_store
 from tests.conformance.verbs import enqueued, finish, node, running, succeeded
-from tests.servers.redis_cluster import RedisCluster
+from tests.servers.redis_cluster import RedisCluster, say
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +120,32 @@ async def test_any_number_of_calls_may_be_made_at_once(cluster: RedisCluster) ->
         await asyncio.gather(*(enqueued(store) for _ in range(300)))
 
         assert (await store.counts())[State.QUEUED] == 300
+
+
+@pytest.mark.spec("engine-27", "engine-30")
+async def test_a_lone_node_of_a_cluster_is_refused(cluster: RedisCluster) -> None:
+    """Whichever of them the yard would be on."""
+    for number in range(6):
+        store = open_store(f"redis://127.0.0.1:{cluster.nodes[0].port}?namespace=lone_{number}")
+        with pytest.raises(ConfigurationError, match=r"use redis\+cluster://127\.0\.0\.1"):
+            await store.open()
+        await store.close()
+
+
+@pytest.mark.spec("engine-27", "engine-30")
+async def test_a_lone_node_that_does_not_tell_is_known_by_its_answers(
+    cluster: RedisCluster,
+) -> None:
+    def sent_away(number: int) -> bool:
+        return cluster.master_of(f"lone_{number}") is not cluster.nodes[0]
+
+    number = next(filter(sent_away, range(100)))
+    say(cluster.nodes[0], "ACL SETUSER", "ann", "on", ">pw", "~*", "&*", "+@all", "-info")
+    url = f"redis://ann:pw@127.0.0.1:{cluster.nodes[0].port}?namespace=lone_{number}"
+    store = open_store(url)
+    with pytest.raises(StoreUnavailable, match=r"use redis\+cluster://127\.0\.0\.1"):
+        await store.open()
+    await store.close()
 
 
 class SilentCluster:

@@ -32,6 +32,7 @@ from taskyard.store.url import open_store
             ),
         ),
         ("redis://there?timeout=2.5", Address(hosts=(("there", 6379),), timeout=2.5)),
+        ("redis+cluster://a:1/0", Address(hosts=(("a", 1),), cluster=True)),
         ("redis+cluster://a:1,b:2", Address(hosts=(("a", 1), ("b", 2)), cluster=True)),
     ],
 )
@@ -54,6 +55,24 @@ def test_a_url_names_server_database_and_namespace(url: str, address: Address) -
 )
 def test_a_wrong_url_is_refused(url: str) -> None:
     with pytest.raises(ConfigurationError):
+        open_store(url)
+
+
+@pytest.mark.spec("engine-27")
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("redis://a:1,b:2", r"redis\+cluster://a:1,b:2"),
+        ("rediss://pw@a:1,b:2/3", r"as rediss\+cluster://a:1,b:2$"),
+        ("redis+cluster://a:1/3", "no database 3"),
+        ("redis://a:²", "a port is a number"),
+        ("redis://a:" + "9" * 5000, "a port is a number"),
+        ("redis://[::1", "Invalid IPv6"),
+        ("redis://a/²", "no number of a Redis database"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(url: str, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
         open_store(url)
 
 

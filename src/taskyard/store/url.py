@@ -16,7 +16,10 @@ _FORMS = (
 
 def open_store(url: str) -> Store:
     """The store this URL names; nothing is opened before it is used."""
-    scheme = urlsplit(url).scheme
+    try:
+        scheme = urlsplit(url).scheme
+    except ValueError as error:  # the brackets of an IPv6 address
+        raise ConfigurationError(f"this is not a store URL: {error}; use {_FORMS}") from error
     match scheme:
         case "sqlite":
             return _sqlite(url)

@@ -13,6 +13,7 @@ DEFAULT_NAMESPACE = "taskyard"
 DEFAULT_PORT = 6379
 DEFAULT_TIMEOUT = 15.0
 LAST_PORT = 65_535
+MAX_DIGITS = 9
 SCHEMES = ("redis", "rediss", "redis+cluster", "rediss+cluster")
 
 FORMS = "redis://host:6379/0, rediss:// with TLS, redis+cluster://host:port,host:port"
@@ -38,6 +39,10 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     force: bool = False
     timeout: float = DEFAULT_TIMEOUT  # seconds that one call may take; beats have their own
 
+    def of_cluster(self) -> Address:
+        """The same, if that is a cluster."""
+        return msgspec.structs.replace(self, cluster=True, database=0)
+
     def __str__(self) -> str:
         """For messages: without user and password."""
         scheme = ("rediss" if self.tls else "redis") + ("+cluster" if self.cluster else "")
@@ -50,7 +55,7 @@ def parse(url: str) -> Address:
     credentials, _, places = parts.netloc.rpartition("@")
     user, _, password = credentials.partition(":")
     options = _options(parts.query)
-    return Address(
+    address = Address(
         hosts=tuple(_host(place) for place in places.split(",")),
         database=_database(parts.path),
         user=unquote(user) or None,
@@ -61,6 +66,14 @@ def parse(url: str) -> Address:
         force=options.get("force") == "1",
         timeout=_seconds(options.get("timeout")),
     )
+    if address.cluster and address.database:
+        raise ConfigurationError(f"a cluster has no database {address.database}; leave it out")
+    if len(address.hosts) > 1 and not address.cluster:
+        raise ConfigurationError(
+            f"{address} names several servers; name one, or the nodes of a cluster as "
+            f"{address.of_cluster()}"
+        )
+    return address
 
 
 def _options(query: str) -> dict[str, str]:
@@ -99,13 +112,17 @@ def _host(place: str) -> tuple[str, int]:
     host = host.removeprefix("[").removesuffix("]")
     if not host:
         raise ConfigurationError(f"a redis URL names no server; use {FORMS}")
-    if not (port.isdigit() and 0 < int(port) <= LAST_PORT):
+    if not (_is_number(port) and 0 < int(port) <= LAST_PORT):
         raise ConfigurationError(f"a port is a number from 1 to {LAST_PORT}, not {port!r}")
     return host, int(port)
 
 
 def _database(path: str) -> int:
     number = path.strip("/")
-    if number and not number.isdigit():
+    if number and not _is_number(number):
         raise ConfigurationError(f"/{number} is no number of a Redis database; use {FORMS}")
     return int(number or 0)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS

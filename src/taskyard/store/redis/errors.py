@@ -15,6 +15,7 @@ from taskyard.domain.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
+from taskyard.store.redis.address import Address
 
 # What a server answers when it cannot do the work now but may later.
 _NOT_NOW = ("LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "UNBLOCKED")
@@ -60,6 +61,8 @@ def translate(error: Exception, server: object) -> StoreError:
             return StoreUnavailable(f"{server} did not answer in time; is it overloaded?")
         case redis_errors.BusyLoadingError():
             return StoreUnavailable(f"{server} is still loading its data; try again in a moment")
+        case redis_errors.MovedError() if isinstance(server, Address) and not server.cluster:
+            return StoreUnavailable(lone_node(server))
         case redis_errors.ClusterError() | redis_errors.TryAgainError():
             return StoreUnavailable(f"{server} is not ready: {text}")
         case redis_errors.SlotNotCoveredError():
@@ -141,6 +144,10 @@ def _full(server: object) -> StoreFull:
 
 def _replica(server: object) -> StoreReadOnly:
     return StoreReadOnly(f"{server} is a read-only replica; name the primary in the URL")
+
+
+def lone_node(address: Address) -> str:
+    return f"{address} is a node of a cluster; use {address.of_cluster()}"
 
 
 def refuse_wrong_password(error: BaseException) -> None:

@@ -8,6 +8,8 @@ import msgspec
 from redis import exceptions as redis_errors
 
 from taskyard.domain.errors import ConfigurationError, StoreError
+from taskyard.store.redis.address import Address
+from taskyard.store.redis.errors import lone_node
 from taskyard.store.redis.link import Link
 
 OLDEST = (6, 2)
@@ -24,6 +26,7 @@ class Server(msgspec.Struct, frozen=True):
     snapshots: bool | None = None
     replicas: int = 0
     memory: tuple[int, int] | None = None  # bytes used, and the most allowed
+    clustered: bool = False
     place: str = "the server"  # for messages
 
     @property
@@ -70,6 +73,7 @@ async def look(link: Link) -> Server:
         snapshots=bool(settings["save"]) if "save" in settings else None,
         replicas=int(info.get("connected_slaves", 0)),
         memory=_memory(info),
+        clustered=bool(info.get("cluster_enabled")),
         place=str(link.address),
     )
 
@@ -85,6 +89,12 @@ def refuse_unfit(server: Server, *, force: bool) -> None:
             f"{server.place} has maxmemory-policy {server.policy}: when memory is short it would "
             "throw tasks away; set it to noeviction, or add ?force=1 to the URL if you accept that"
         )
+
+
+def refuse_lone_node(server: Server, address: Address) -> None:
+    """It would send most yards to other nodes."""
+    if server.clustered and not address.cluster:
+        raise ConfigurationError(lone_node(address))
 
 
 async def hears_hints(link: Link, channel: str) -> bool:

@@ -42,7 +42,7 @@ from taskyard.store.redis.doctor import diagnose
 from taskyard.store.redis.errors import refuse_wrong_password
 from taskyard.store.redis.hints import Subscription
 from taskyard.store.redis.link import Link, Wording
-from taskyard.store.redis.server import hears_hints, look, refuse_unfit
+from taskyard.store.redis.server import hears_hints, look, refuse_lone_node, refuse_unfit
 
 SCHEMA = 1
 
@@ -100,6 +100,7 @@ class RedisStore:
 
     async def _open(self) -> None:
         server = await look(self._link)
+        refuse_lone_node(server, self.address)
         refuse_unfit(server, force=self.address.force)
         version = int(await self._link.write("open", SCHEMA))
         if version > SCHEMA:
