@@ -39,9 +39,10 @@ $$;
 --     while a key has room for f more, in every lane and route at least f ready tasks that carry
 --     the key come before every task parked on it.
 --
--- A waiter in a full lane must not stand before one in a lane with room, hence one for each.
--- Waking one too many is harmless: it parks again when it is looked at. Needs the lock.
-CREATE OR REPLACE FUNCTION taskyard.wake(p_keys text[], p_freed bigint[]) RETURNS void
+-- A waiter in a full lane must not stand before one in a lane with room, hence one for each. p_set: that
+-- many for each of them. Waking one too many is harmless: it parks again when it is looked at. Needs the
+-- lock.
+CREATE OR REPLACE FUNCTION taskyard.wake(p_keys text[], p_freed bigint[], p_set integer) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     v_lanes      integer[];
@@ -50,7 +51,7 @@ DECLARE
     v_seqs       bigint[];
 BEGIN
     WITH RECURSIVE open AS MATERIALIZED (
-        SELECT f.key, least(f.freed, taskyard.key_room(f.key)) AS turns
+        SELECT f.key, least(f.freed, taskyard.key_room(f.key)) * p_set AS turns
           FROM unnest(p_keys, p_freed) AS f (key, freed)
          WHERE f.freed > 0 AND EXISTS (SELECT 1 FROM taskyard.parked AS w WHERE w.key = f.key)
     ), head AS (
@@ -91,8 +92,8 @@ END
 $$;
 
 -- passed_over: carriers of these keys (one entry a carrier) have gone without taking room, or have
--- given theirs back: others may take their turn. Needs the lock.
-CREATE OR REPLACE FUNCTION taskyard.passed_over(p_keys text[]) RETURNS void
+-- given theirs back: others may take their turn, a set of them for each. Needs the lock.
+CREATE OR REPLACE FUNCTION taskyard.passed_over(p_keys text[], p_set integer DEFAULT 1) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     v_keys  text[];
@@ -103,7 +104,7 @@ BEGIN
     END IF;
     SELECT array_agg(c.key), array_agg(c.n) INTO v_keys, v_freed
       FROM (SELECT k.key, count(*) AS n FROM unnest(p_keys) AS k (key) GROUP BY k.key) AS c;
-    PERFORM taskyard.wake(v_keys, v_freed);
+    PERFORM taskyard.wake(v_keys, v_freed, p_set);
 END
 $$;
 
@@ -130,7 +131,7 @@ BEGIN
     IF v_keys IS NOT NULL THEN
         SELECT array_agg(taskyard.key_limit(k.key) - k.before ORDER BY k.at) INTO v_gained
           FROM unnest(v_keys, v_before) WITH ORDINALITY AS k (key, before, at);
-        PERFORM taskyard.wake(v_keys, v_gained);
+        PERFORM taskyard.wake(v_keys, v_gained, 1);
     END IF;
     PERFORM taskyard.note(taskyard.moment(p_clock), p_actor, 'set_key_rule', 'key:' || p_pattern,
                           CASE WHEN p_limit IS NULL THEN 'removed' ELSE 'limit ' || p_limit END);

@@ -1,9 +1,9 @@
 -- search_exactly: take tasks in lanes with a capacity, with keys, or that must be looked at one by
 -- one: the rule of domain/admission.py, in rounds, until the node is full or nothing eligible is
 -- left. What is parked on the way stays parked, so the next claim goes on where this one stopped;
--- where much is parked the sets grow. First the slots are filled, then what may be claimed ahead.
--- Needs the lock: it keeps out whoever takes or gives back limited room. Rows without limits may
--- still be taken from under it by search_freely.
+-- where much is parked the sets grow, fourfold each round. First the slots are filled, then what may
+-- be claimed ahead. Needs the lock: it keeps out whoever takes or gives back limited room. Rows
+-- without limits may still be taken from under it by search_freely.
 CREATE OR REPLACE FUNCTION taskyard.search_exactly(
     p_now bigint, p_lease bigint, p_number bigint, p_slots integer, p_ahead integer,
     OUT o_now bigint[], OUT o_later bigint[], OUT o_more boolean)
@@ -159,9 +159,9 @@ BEGIN
                     v_stop := v_stop OR k_first[k_at[j]] > 0 AND EXISTS (
                         SELECT 1 FROM taskyard.parked AS w WHERE w.key = k_name[k_at[j]]);
                 END LOOP;
-                EXIT WHEN v_stop;
                 CONTINUE;
             END IF;
+            CONTINUE WHEN v_stop;  -- nothing starts any more in this round, but more may park
             v_slots := v_slots - 1;
             t_now := array_append(t_now, c_no[i]);
             t_place := array_append(t_place, c_place[i]);
@@ -207,7 +207,7 @@ BEGIN
         o_later := o_later || t_later;
 
         IF cardinality(p_place) > 0 THEN
-            v_reach := v_reach * 2;
+            v_reach := v_reach * 4;
             WITH blocked AS MATERIALIZED (
                 SELECT v.key, r.*
                   FROM unnest(p_place, p_key) AS v (place, key)
@@ -221,7 +221,8 @@ BEGIN
             SELECT b.key, b.seq, b.no, b.lane, b.route, b.attempt, b.charged, b.losses, b.priority,
                    b.special, b.rota, b.reason, b.keys, b.dedup, b.deadline, b.node
               FROM blocked AS b;
-            PERFORM taskyard.passed_over(v_left);
+            -- Those behind them may have the same keys and move as they did: in sets that grow.
+            PERFORM taskyard.passed_over(v_left, least(v_reach, 200));
             o_more := true;
         END IF;
         -- A set from which nothing was taken would be the same again.
