@@ -9,7 +9,7 @@ import pytest
 from redis import Redis
 
 from taskyard.domain.state import State
-from taskyard.domain.task import TaskQuery
+from taskyard.domain.task import Task, TaskQuery
 from taskyard.store.port import Store
 from taskyard.store.redis.scripts import key_prefix
 from taskyard.store.url import open_store
@@ -110,3 +110,18 @@ async def test_a_beat_reads_no_task_that_nobody_asks_anything_of(server: RedisSe
 
     assert "hmget" in asked
     assert "hmget" not in quiet
+
+
+@pytest.mark.spec("engine-30", "lifecycle-7")
+async def test_tasks_of_many_lanes_are_found_newest_first(server: RedisServer) -> None:
+    """More lanes than a page has places, each with another number of tasks."""
+    store = open_store(f"{server.url}?namespace=lanes")
+    await store.open()
+    made = [new(lane=f"lane-{number * number % 61}") for number in range(300)]
+    await store.enqueue(made)
+
+    seen: list[Task] = []
+    while page := await store.find(TaskQuery(limit=7, after=seen[-1].no if seen else None)):
+        seen += page
+    assert [task.id for task in seen] == [task.id for task in reversed(made)]
+    await store.close()

@@ -5,7 +5,7 @@
 -- Answers {where to go on or '', whole tasks}: a search by key stops after MAX_LOOKS.
 
 local states, lane_name, kind, key, limit, after = args[1], args[2], args[3], args[4], args[5], args[6]
-local MAX_LOOKS, CHUNK_SIZE = 5000, 50
+local MAX_LOOKS, CHUNK_SIZE, MAX_CHUNK = 5000, 50, 500
 
 local lane = lane_name and call('HGET', K.lane_names, lane_name)
 local kinds_routes
@@ -31,13 +31,14 @@ end
 
 local newest = after and as_text(after) or '\255'
 
--- One list for each stream of a state, read as far as it is needed.
+-- One list for each stream of a state, read as far as it is needed: at first its head.
 local lists = {}
 
 local function advance(list)
   list.at = list.at + 1
   if list.at > #list.members then
-    list.members, list.at = page(list.index, list.stream, list.below, CHUNK_SIZE), 1
+    local size = list.below == newest and 1 or CHUNK_SIZE
+    list.members, list.at = page(list.index, list.stream, list.below, size), 1
   end
   local member = list.members[list.at]
   list.head = member and number_at(member)
@@ -60,12 +61,18 @@ local function open_lists(index)
   end
 end
 
-local function newest_list()
-  local best
-  for _, list in ipairs(lists) do
-    if list.head and (not best or list.head > best.head) then best = list end
+-- The lists are a heap: none is newer than lists[1], nor than the one at half its number. Lets the
+-- first sink to where it belongs.
+local function settle_first()
+  local list, at = lists[1], 1
+  while true do
+    local below = 2 * at
+    if lists[below + 1] and lists[below + 1].head > lists[below].head then below = below + 1 end
+    if not lists[below] or lists[below].head < list.head then break end
+    lists[at] = lists[below]
+    at = below
   end
-  return best
+  lists[at] = list
 end
 
 local function by_stream()
@@ -78,23 +85,28 @@ local function by_stream()
   for at = #lists, limit + 1, -1 do
     lists[at] = nil -- there are enough newer ones
   end
-  while #nos < limit do
-    local list = newest_list()
-    if not list then break end
-    nos[#nos + 1] = list.head
-    advance(list)
+  while #nos < limit and lists[1] do
+    nos[#nos + 1] = lists[1].head
+    advance(lists[1])
+    local last = not lists[1].head and table.remove(lists)
+    if last and lists[1] then lists[1] = last end
+    if lists[1] then settle_first() end
   end
   return nos
 end
 
 local function by_key()
-  local nos, below, looks, prefix = {}, newest, 0, key .. '\0'
+  local nos, below, looks, prefix, size = {}, newest, 0, key .. '\0', CHUNK_SIZE
   while looks < MAX_LOOKS do
-    local members = page(K.by_key, prefix, below, 500)
+    local members = page(K.by_key, prefix, below, size)
+    size = math.min(2 * size, MAX_CHUNK)
     if #members == 0 then return nos, '' end
     looks = looks + #members
-    for _, member in ipairs(members) do
-      local no = number_at(member)
+    for at, member in ipairs(members) do
+      members[at] = number_at(member)
+    end
+    load_many(members)
+    for _, no in ipairs(members) do
       local task = load(no)
       below = no
       if task and includes(states, task[STATE]) and wanted_stream(task[STREAM]) then
