@@ -43,45 +43,50 @@ def run() -> Iterator[Run]:
 
 
 LOSE = """
-local task = {}
-task[CHARGED], task[MAX_CHARGED], task[LOSSES] = args[1], args[2], args[3]
-task[STARTED_AT], task[ASKED] = args[4] and now, args[5]
-return cmsgpack.pack(decide_lost(task, args[6]))
+local nos, verdicts = {}, {}
+for at, one in ipairs(args[1]) do
+  local task = {}
+  task[CHARGED], task[MAX_CHARGED], task[LOSSES] = one[1], one[2], one[3]
+  task[STARTED_AT], task[ASKED] = one[4] and now, one[5]
+  nos[at] = as_text(at)
+  loaded[nos[at]] = task
+end
+local beside = any_beside(nos)
+for at, no in ipairs(nos) do
+  verdicts[at] = decide_lost(load(no), args[2], beside)
+end
+return cmsgpack.pack(verdicts)
 """
 
-
-@pytest.mark.spec("engine-2", "engine-20", "engine-22")
-@FAST
-@given(
+lost_runs = st.builds(
+    LostRun,
+    no=st.just(1),
+    id=st.just("x"),
+    attempt=st.just(1),
     charged=st.integers(0, 5),
     max_charged=st.integers(1, 5),
     losses=st.integers(0, 4),
     started=st.booleans(),
-    asked=st.sampled_from((None, "cancel")),
+    asked=st.sampled_from((None, "cancel", "pause")),
 )
-def test_a_lost_run_is_decided_as_the_domain_does(
-    run: Run, *, charged: int, max_charged: int, losses: int, started: bool, asked: str | None
-) -> None:
-    lost = LostRun(
-        no=1,
-        id="x",
-        attempt=1,
-        charged=charged,
-        max_charged=max_charged,
-        losses=losses,
-        started=started,
-        asked=asked,
-    )
-    wanted = decide_lost(lost)
 
-    facts = charged, max_charged, losses, started, asked or False, POISON_LOSSES
-    assert run("losing", LOSE, facts) == {
-        "state": wanted.state,
-        "reason": wanted.reason,
-        "charge": wanted.charge,
-        "losses": wanted.losses,
-        "keeps_place": wanted.keeps_place,
-    }
+
+@pytest.mark.spec("engine-2", "engine-20", "engine-22")
+@FAST
+@given(runs=st.lists(lost_runs, min_size=1, max_size=4))
+def test_lost_runs_are_decided_as_the_domain_does(run: Run, runs: list[LostRun]) -> None:
+    facts = [(r.charged, r.max_charged, r.losses, r.started, r.asked or False) for r in runs]
+
+    assert run("losing", LOSE, (facts, POISON_LOSSES)) == [
+        {
+            "state": wanted.state,
+            "reason": wanted.reason,
+            "charge": wanted.charge,
+            "losses": wanted.losses,
+            "keeps_place": wanted.keeps_place,
+        }
+        for wanted in decide_lost(runs)
+    ]
 
 
 ADMIT = """
@@ -97,6 +102,7 @@ end
 for lane, figure in pairs(room.lanes) do
   room.lanes[lane] = figure >= 0 and figure
 end
+room.fifo = {}
 local taken = admit(nos, #nos, room)
 local parked = {}
 for at, one in ipairs(taken.parked) do

@@ -9,7 +9,16 @@ from redis import Redis
 
 from taskyard.domain.node import NodeState
 from taskyard.domain.state import Reason, State
-from taskyard.store.redis.scripts import all_keys, compose, key_prefix, load, parts, read, verbs
+from taskyard.store.redis.scripts import (
+    all_keys,
+    compose,
+    key_prefix,
+    load,
+    parts,
+    read,
+    verbs,
+    with_numbers,
+)
 from tests.servers.redis import shared_url
 
 FILES = [f"{verb}.lua" for verb in verbs()] + [
@@ -52,8 +61,9 @@ def test_every_file_declares_its_keys_or_uses_a_part_that_does(file: str) -> Non
 
 # What has as many members as there are tasks: no command may answer all of it.
 OF_TASKS = {
-    *("tasks", "lives", "ids", "results", "progress", "failures", "dedup", "by_key"),
-    *("ready", "parked", "due", "deadlines", "runs", "asked", "held", *State),
+    *("tasks", "lives", "ids", "results", "progress", "failures", "checkpoints", "needs"),
+    *("dedup", "by_key", "ready", "parked", "rounds", "shares", "dependents", "buckets"),
+    *("due", "deadlines", "runs", "asked", "held", *State),
 }
 WHOLE = {"HGETALL", "HKEYS", "HVALS", "ZRANGE", "ZREVRANGE", "SMEMBERS", "LRANGE"}
 WALKS = {"KEYS", "SCAN", "HSCAN", "ZSCAN", "SSCAN", "SORT", "RANDOMKEY", "DBSIZE"}
@@ -96,6 +106,15 @@ def test_states_and_reasons_are_those_of_the_domain(file: str) -> None:
     words = {word for found in NAMED.findall(code(file)) for word in re.findall(r"'(\w+)'", found)}
 
     assert words <= {*State, *Reason, *NodeState}
+
+
+@pytest.mark.spec("engine-30")
+def test_names_of_numbers_are_replaced_but_not_in_quotes() -> None:
+    text = "local STATE, RUN_AT = 1, 12\ncall('STATE', task[STATE], K.STATES, task[RUN_AT])\n"
+
+    assert with_numbers(text) == "call('STATE', task[1], K.STATES, task[12])\n"
+    with pytest.raises(ValueError, match="STATE stands for two numbers"):
+        with_numbers("local STATE = 1\nlocal STATE = 2\n")
 
 
 @pytest.mark.spec("engine-30")

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from taskyard.domain.errors import StaleAttempt
+from taskyard.domain.errors import InvalidOption, StaleAttempt
 from taskyard.domain.node import Hold
-from taskyard.domain.task import Duplicate, Enqueue, Enqueued, NewTask
+from taskyard.domain.task import Duplicate, Enqueue, Enqueued, NewTask, Refused
 
-_clashes = msgspec.msgpack.Decoder(list[str]).decode
+_answers = msgspec.msgpack.Decoder(list[str | tuple[str, str]]).decode
 
 
 def rows(tasks: Sequence[NewTask]) -> list[NewTask]:
@@ -23,14 +23,33 @@ def rows(tasks: Sequence[NewTask]) -> list[NewTask]:
     ]
 
 
-def answers(tasks: Sequence[NewTask], by: Hold | None, answer: bytes | None) -> list[Enqueue]:
-    """From the id that stands in the way of each task, '' where there is none."""
-    if answer is None:
+def answers(
+    tasks: Sequence[NewTask], by: Hold | None, answer: Sequence[bytes | None]
+) -> list[Enqueue]:
+    """From what lua/enqueue.lua answers."""
+    if not answer:
         assert by is not None
         raise StaleAttempt(
             f"attempt {by.attempt} is no longer the accepted one of its task: nothing was enqueued"
         )
-    return [
-        Duplicate(clash) if clash else Enqueued(task.id)
-        for task, clash in zip(tasks, _clashes(answer), strict=True)
-    ]
+    return saved(tasks, answer)
+
+
+def saved(tasks: Sequence[NewTask], answer: Sequence[bytes | None]) -> list[Enqueue]:
+    packed, *unknown = answer
+    if packed is None:
+        [task_id] = unknown
+        assert task_id is not None
+        raise InvalidOption(
+            f"depends_on names task {task_id.decode()}, which does not exist; "
+            "it may have been pruned"
+        )
+    return [_answer(task, one) for task, one in zip(tasks, _answers(packed), strict=True)]
+
+
+def _answer(task: NewTask, answer: str | tuple[str, str]) -> Enqueue:
+    """'' for one that was saved; else a letter of lua/parts/enqueuing.lua, and an id or a text."""
+    if isinstance(answer, str):
+        return Enqueued(task.id)
+    why, text = answer
+    return Refused(text) if why == "r" else Duplicate(text, changed=why == "c")

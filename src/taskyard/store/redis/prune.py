@@ -17,7 +17,10 @@ async def prune(
     ask: Ask, retention: Retention, mark: Mark, limit: int, *, actor: str, dry_run: bool
 ) -> PruneStep:
     if mark.stage == AUDIT:
-        return audit_step(mark, await ask("prune_audit", retention.audit_age, limit), limit)
+        figures = await ask("prune_tallies", retention.statistics_age, limit)
+        lines = await ask("prune_audit", retention.audit_age, limit)
+        step = audit_step(mark, lines, limit)
+        return step if figures < limit else PruneStep(0, lines, mark)
     ages = retention.ages(State(mark.stage))
     count, place, line = await ask(
         "prune", mark.stage, ages, limit, mark.place, dry_run, actor, mark.line, mark.removed

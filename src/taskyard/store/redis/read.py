@@ -11,10 +11,10 @@ from taskyard.domain.lane import Audited
 from taskyard.domain.state import State
 from taskyard.domain.task import Task, TaskQuery
 from taskyard.store.port import Ending
-from taskyard.store.redis.explain import FAR_BACK, explain, facts
+from taskyard.store.redis.explain import FAR_BACK, UNMET, explain, facts
 from taskyard.store.redis.rows import last_error, whole_tasks
 
-__all__ = ["FAR_BACK", "audit", "endings", "explanation", "find", "whole_tasks"]
+__all__ = ["FAR_BACK", "UNMET", "audit", "endings", "explanation", "find", "whole_tasks"]
 
 MAX_PAGE = 1000
 

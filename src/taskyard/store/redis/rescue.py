@@ -28,19 +28,19 @@ class _Run(msgspec.Struct, array_like=True, frozen=True):
 
 _runs = msgspec.msgpack.Decoder(list[_Run]).decode
 
-_LOST = decide_lost(
-    LostRun(no=0, id="", attempt=1, charged=0, max_charged=1, losses=0, started=True, asked=None)
-).error
+[_FIRST_LOSS] = decide_lost(
+    [LostRun(no=0, id="", attempt=1, charged=0, max_charged=1, losses=0, started=True)]
+)
 
 
 def arguments(dead: Sequence[Lease], ended: bool) -> tuple[object, ...]:
-    return list(dead), ended, POISON_LOSSES, _LOST
+    return list(dead), ended, POISON_LOSSES, _FIRST_LOSS.error
 
 
 def answer(found: Sequence[Any]) -> list[Rescued]:
     """The script decides as `decide_lost` does; tests compare the two."""
     return [
-        Rescued(node.decode(), lease, [decide_lost(_lost_run(run)) for run in _runs(packed)])
+        Rescued(node.decode(), lease, decide_lost([_lost_run(run) for run in _runs(packed)]))
         for node, lease, packed in found
     ]
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
+from taskyard.domain.clock import seconds
 from taskyard.domain.errors import StoreCorrupt
 from taskyard.domain.node import Lease
 from taskyard.domain.outcome import Verdict
 from taskyard.domain.state import Reason, State
-from taskyard.domain.task import Claimed, FailedAttempt, Progress, Task, TaskError
+from taskyard.domain.task import Claimed, FailedAttempt, OnFailure, Progress, Task, TaskError
 
 # Lua stores `false` for what is not there, hence Any where a value may be missing.
 
@@ -43,8 +44,8 @@ class Life(msgspec.Struct, array_like=True, frozen=True):
     max_charged: int
     losses: int
     stream: str
-    rota: str
-    rank: str  # the priority in two digits, then seq in hexadecimal ones
+    priority: int
+    place: str  # rank and seq, fourteen hexadecimal digits each
     keys: Any
     parked_on: Any
     run_at: int
@@ -53,6 +54,12 @@ class Life(msgspec.Struct, array_like=True, frozen=True):
     ended_at: Any
     node: Any
     asked: Any
+    lease: Any
+    request: Any
+    dedup: Any
+    dedup_kept: Any
+    waits_for: Any = False
+    on_failure: Any = False
 
 
 class _Failure(msgspec.Struct, array_like=True, frozen=True):
@@ -68,12 +75,16 @@ class _Taken(msgspec.Struct, array_like=True, frozen=True, gc=False):
     attempt_of: int
     attempt: int
     charged: int
+    losses: int
+    waited: int  # microseconds since it was due
+    checkpoint: str | None = None
 
 
 _definition = msgspec.msgpack.Decoder(Definition).decode
 _life = msgspec.msgpack.Decoder(Life).decode
 _progress = msgspec.msgpack.Decoder(Progress).decode
 _failures = msgspec.msgpack.Decoder(list[_Failure]).decode
+_ids = msgspec.msgpack.Decoder(tuple[str, ...]).decode
 _taken = msgspec.msgpack.Decoder(list[_Taken]).decode
 
 
@@ -106,6 +117,9 @@ def claimed(answer: Sequence[Any], lease: Lease) -> tuple[list[Claimed], list[Ve
                 task.timeout,
                 task.payload,
                 lease,
+                row.losses,
+                max(0.0, seconds(row.waited)),
+                row.checkpoint,
             )
         )
     return tasks, unreadable
@@ -152,7 +166,7 @@ def last_error(failures: bytes | None) -> TaskError | None:
 
 
 def _task(row: Sequence[Any]) -> Task:
-    no, definition, life, result, progress, failures = row
+    no, definition, life, result, progress, failures, checkpoint, needs = row
     made, now = _definition(definition), _life(life)
     log = tuple(_failed_attempt(failure) for failure in _failures(failures)) if failures else ()
     return Task(
@@ -160,8 +174,8 @@ def _task(row: Sequence[Any]) -> Task:
         id=made.id,
         kind=made.kind,
         lane=made.lane,
-        priority=int(now.rank[:2]),
-        seq=int(now.rank[2:], 16),
+        priority=now.priority,
+        seq=int(now.place[14:], 16),
         payload=made.payload,
         state=now.state,
         reason=now.reason,
@@ -169,6 +183,9 @@ def _task(row: Sequence[Any]) -> Task:
         group=made.group,
         dedup=made.dedup or None,
         requires=made.requires,
+        depends_on=_ids(needs) if needs else (),
+        on_failure=OnFailure(now.on_failure or OnFailure.CANCEL),
+        waits_for=now.waits_for or 0,
         attempt=now.attempt,
         charged=now.charged,
         max_charged=made.max_charged,
@@ -183,6 +200,7 @@ def _task(row: Sequence[Any]) -> Task:
         asked=given(now.asked),
         parked_on=given(now.parked_on),
         progress=_progress(progress) if progress else None,
+        checkpoint=checkpoint.decode() if checkpoint is not None else None,
         result=result.decode() if result is not None else None,
         # The error of a task that failed is that of its last attempt.
         error=log[-1].error if log and now.state in (State.FAILED, State.PENDING) else None,
@@ -199,3 +217,8 @@ def _failed_attempt(row: _Failure) -> FailedAttempt:
 def given(value: Any) -> Any:
     """None for what is not there."""
     return None if value is False else value
+
+
+def or_false(value: Any) -> Any:
+    """As Lua stores what is not there."""
+    return False if value is None else value

@@ -1,7 +1,8 @@
 """Loads the `.lua` files: one file a verb, put behind the parts it uses.
 
 A file's header says what it needs: `-- uses: tasks, keys` names parts, `-- KEYS ready ZSET …` a
-key. Every script is given all keys it may touch, and finds them by name in the table K.
+key. Every script is given all keys it may touch, and finds them by name in the table K. Names in
+capitals that stand for a number are replaced by it: Lua takes no more than 200 local names.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ from taskyard.domain.state import TERMINAL
 _USES = re.compile(r"^-- uses: (.+)$", re.MULTILINE)
 _KEY = re.compile(r"^-- KEYS (\w+)\s+(HASH|ZSET|STREAM)\b", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
+_CONSTANTS = re.compile(
+    r"^local ([A-Z][A-Z_]*(?:, [A-Z][A-Z_]*)*) = (\d+(?:, \d+)*)\n", re.MULTILINE
+)
+_WORD = re.compile(r"'(?:[^'\\\n]|\\.)*'|\b[A-Z][A-Z_]*\b")
 
 PREFIX = "taskyard:v1:"
 
@@ -43,9 +48,20 @@ def compose(main: str) -> Script:
     """This text behind the parts it uses."""
     sources = [*(read(f"parts/{part}.lua") for part in _parts(main)), main]
     keys = tuple(sorted({key for source in sources for key, _ in _declared(source)}))
-    text = _prelude(keys) + "".join(_COMMENT.sub("", source) for source in sources)
+    text = _prelude(keys) + with_numbers("".join(_COMMENT.sub("", source) for source in sources))
     sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
     return Script(text, sha, keys, goes_on_when_full="full" in _parts(main))
+
+
+def with_numbers(text: str) -> str:
+    """Each constant replaced by what it stands for; what is in quotes stays."""
+    numbers: dict[str, str] = {}
+    for names, values in _CONSTANTS.findall(text):
+        for name, value in zip(names.split(", "), values.split(", "), strict=True):
+            if numbers.setdefault(name, value) != value:
+                raise ValueError(f"{name} stands for two numbers in one script")
+    without = _CONSTANTS.sub("", text)
+    return _WORD.sub(lambda word: numbers.get(word[0], word[0]), without)
 
 
 def verbs() -> list[str]:

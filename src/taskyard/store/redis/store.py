@@ -8,14 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from taskyard.domain.clock import Instant, micros
+from taskyard.domain.cron import Cron, CronEntry
 from taskyard.domain.errors import SchemaMismatch, StoreUnavailable
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
 from taskyard.domain.moved import Moved
-from taskyard.domain.node import Hold, Lease, NewNode, News, Node
+from taskyard.domain.node import Hold, Lease, NewNode, News, Node, Usage
 from taskyard.domain.outcome import Finished, Stale, Verdict
+from taskyard.domain.rate import Rate
 from taskyard.domain.retention import Retention
 from taskyard.domain.state import State
+from taskyard.domain.statistics import Count
 from taskyard.domain.task import Enqueue, NewTask, Progress, Task, TaskQuery
 from taskyard.store.port import (
     PRUNE_LIMIT,
@@ -26,6 +29,7 @@ from taskyard.store.port import (
     Ending,
     Hint,
     Mark,
+    Pausing,
     Promoted,
     PruneStep,
     Rescued,
@@ -33,7 +37,19 @@ from taskyard.store.port import (
     Turn,
 )
 from taskyard.store.prune import begun
-from taskyard.store.redis import claim, copy, enqueue, figures, finish, operate, read, rescue
+from taskyard.store.redis import (
+    claim,
+    copy,
+    cron,
+    enqueue,
+    figures,
+    finish,
+    migrate,
+    operate,
+    read,
+    rescue,
+    statistics,
+)
 from taskyard.store.redis import prune as pruning
 from taskyard.store.redis.address import Address
 from taskyard.store.redis.blocking import BlockingLink
@@ -42,9 +58,10 @@ from taskyard.store.redis.doctor import diagnose
 from taskyard.store.redis.errors import refuse_wrong_password
 from taskyard.store.redis.hints import Subscription
 from taskyard.store.redis.link import Link, Wording
+from taskyard.store.redis.rows import or_false
 from taskyard.store.redis.server import hears_hints, look, refuse_lone_node, refuse_unfit
 
-SCHEMA = 1
+SCHEMA = 2
 
 log = logging.getLogger("taskyard.store.redis")
 
@@ -108,6 +125,8 @@ class RedisStore:
                 f"{self.address} was made by a newer Taskyard (schema {version}, this one knows "
                 f"{SCHEMA}); upgrade this one"
             )
+        if version < SCHEMA:
+            await migrate.migrate(self._link.write, self.address, SCHEMA)
         self._blocking.open()
         log.info("%s: %s", self.address, server.durability[1])
 
@@ -181,6 +200,9 @@ class RedisStore:
     async def report(self, hold: Hold, progress: Progress) -> bool:
         return bool(await self._write("report", hold, progress))
 
+    async def checkpoint(self, hold: Hold, data: str) -> bool:
+        return bool(await self._write("checkpoint", hold, data))
+
     async def promote(self, limit: int = 1000) -> Promoted:
         count, next_due = await self._write("promote", limit)
         return Promoted(count, None if next_due is None else int(next_due))
@@ -195,6 +217,12 @@ class RedisStore:
     async def cancel(self, task_id: str, *, actor: str) -> Cancellation:
         return await operate.cancel(self._write, task_id, actor)
 
+    async def pause(self, task_id: str, *, actor: str) -> Pausing:
+        return await operate.pause(self._write, task_id, actor)
+
+    async def resume(self, task_id: str, *, actor: str) -> None:
+        await operate.resume(self._write, task_id, actor)
+
     async def retry(self, task_id: str, *, actor: str) -> None:
         await operate.retry(self._write, task_id, actor)
 
@@ -202,7 +230,8 @@ class RedisStore:
         await operate.prioritize(self._write, task_id, priority, actor)
 
     async def explain(self, task_id: str) -> Explanation:
-        return read.explanation(task_id, await self._read("explain", task_id, read.FAR_BACK))
+        found = await self._read("explain", task_id, read.FAR_BACK, read.UNMET)
+        return read.explanation(task_id, found)
 
     async def get(self, task_id: str) -> Task | None:
         return next(read.whole_tasks(await self._read("get", task_id)), None)
@@ -222,23 +251,23 @@ class RedisStore:
         return figures.lanes(await self._read("lanes"))
 
     async def set_lane(self, name: str, change: LaneChange, *, actor: str) -> Lane:
-        arguments = operate.lane_change(name, change, actor)
-        return figures.lane(await self._write("set_lane", *arguments))
+        return figures.lane(await operate.set_lane(self._write, name, change, actor))
 
     async def keys(self, limit: int = 100) -> list[Key]:
         return [figures.key(packed) for packed in await self._read("keys", limit)]
 
     async def key_rules(self) -> list[KeyRule]:
         rules = await self._read("key_rules")
-        return [KeyRule(p.decode(), int(n)) for p, n in zip(rules[::2], rules[1::2], strict=True)]
+        return [figures.rule(p, text) for p, text in zip(rules[::2], rules[1::2], strict=True)]
 
-    async def set_key_rule(self, pattern: str, limit: int | None, *, actor: str) -> None:
-        if limit is not None:
-            KeyRule(pattern, limit).check()
-        await self._write("set_key_rule", pattern, actor, limit)
+    async def set_key_rule(
+        self, pattern: str, limit: int | None, *, rate: Rate | None = None, actor: str
+    ) -> None:
+        rule, detail = operate.key_rule(pattern, limit, rate)
+        await self._write("set_key_rule", pattern, actor, rule, detail)
 
-    async def pause_yard(self, paused: bool, *, actor: str) -> None:
-        await self._write("pause_yard", paused, actor)
+    async def pause_yard(self, paused: bool, *, until: Instant | None = None, actor: str) -> None:
+        await self._write("pause_yard", paused, until, actor)
 
     # --- nodes ---
 
@@ -246,10 +275,11 @@ class RedisStore:
         lease: Lease = await self._write("register", *figures.node_arguments(node))
         return lease
 
-    def beat(self, lease: Lease, *, timeout: float) -> News:
+    def beat(self, lease: Lease, *, timeout: float, usage: Usage | None = None) -> News:
         if not self._opened:
             raise StoreUnavailable(f"the store {self.address} is closed")
-        return figures.news(self._blocking.write("beat", lease, timeout=timeout))
+        said = figures.usage_text(usage)
+        return figures.news(self._blocking.write("beat", lease, said, timeout=timeout))
 
     async def news(self, lease: Lease) -> News:
         return figures.news(await self._read("news", lease))
@@ -284,6 +314,36 @@ class RedisStore:
         mark = begun(after)
         return await pruning.prune(ask, retention, mark, limit, actor=actor, dry_run=dry_run)
 
+    # --- cron ---
+
+    async def crons(self) -> list[CronEntry]:
+        return cron.entries(await self._read("crons"))
+
+    async def set_cron(self, entry: Cron, next_at: Instant | None, *, actor: str) -> bool:
+        entry.check()
+        row = cron.row(CronEntry(entry, next_at))
+        return bool(await self._write("set_cron", entry.name, row, actor))
+
+    async def drop_cron(self, name: str, *, actor: str) -> bool:
+        return bool(await self._write("drop_cron", name, actor))
+
+    async def fire_cron(
+        self, name: str, due: Instant, tasks: Sequence[NewTask], next_at: Instant | None
+    ) -> list[Enqueue] | None:
+        for task in tasks:
+            task.check()
+        rows = enqueue.rows(tasks)
+        answer = await self._write("fire_cron", name, due, rows, or_false(next_at))
+        return enqueue.saved(tasks, answer) if answer else None
+
+    # --- statistics ---
+
+    async def tally(self, counts: Sequence[Count]) -> None:
+        await self._write("tally", *statistics.rows(counts))
+
+    async def tallied(self, since: Instant) -> list[Count]:
+        return await statistics.tallied(self._read, since)
+
     async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
         return read.audit(await self._read("audit", limit, before))
 
@@ -301,6 +361,12 @@ class RedisStore:
         lanes: Sequence[Lane] = (),
         rules: Sequence[KeyRule] = (),
         audit: Sequence[Audited] = (),
+        crons: Sequence[CronEntry] = (),
     ) -> None:
-        rows = [copy.lane_row(lane) for lane in lanes]
-        await self._write("import_settings", rows, rules, audit)
+        await self._write(
+            "import_settings",
+            [figures.settings(lane) for lane in lanes],
+            [(rule.pattern, figures.rule_text(rule)) for rule in rules],
+            audit,
+            [(entry.cron.name, cron.row(entry)) for entry in crons],
+        )

@@ -1,9 +1,9 @@
 -- cancel.lua: cancel a waiting task, or ask a running one to stop.
--- uses: full, lookup, keys, audit
--- args: id, actor, states that may become cancelled
+-- uses: full, lookup, keys, dependencies
+-- args: id, actor, reason, states that may become cancelled
 -- Answers {found, done or asked, state it was in}; nothing is changed in another state.
 
-local id, actor, allowed = args[1], args[2], args[3]
+local id, actor, reason, allowed = args[1], args[2], args[3], args[4]
 local no, task = find_task(id)
 if not no then return { 0 } end
 
@@ -21,11 +21,12 @@ else
   local passed = {}
   count_keys(passed, task)
   lift(no, task)
-  task[STATE], task[REASON], task[ENDED_AT], task[PARKED_ON] = 'cancelled', 'operator', now, false
+  task[STATE], task[REASON], task[ENDED_AT], task[PARKED_ON] = 'cancelled', reason, now, false
   free_dedup(task)
   set_down(no, task)
   wake(passed)
 end
 audit(actor, 'cancel', 'task:' .. id, answer)
+if task[ENDED_AT] then tell_dependents(no, task) end
 commit()
 return { 1, answer, before }

@@ -1,8 +1,11 @@
 -- explain.lua: the facts behind a task's waiting.
 -- uses: lookup, reading, keys, figures, nodes
--- args: id, how many tasks before it to count at most
--- Answers {now, whole task, lane, yard paused, keys, nodes, how many come before it}; a key is
--- packed [name, limit, holders' ids], a node packed [state, free slots].
+-- KEYS needs  HASH  no -> packed list of the ids it depends on
+-- args: id, how many tasks before it to count at most, how many unmet dependencies to name
+-- Answers {now, whole task, lane, yard paused, keys, nodes, how many come before it, when the rate of
+-- its lane has a token or false, ids of unmet dependencies, id of the head of a first in, first out
+-- lane}; a key is packed [name, limit, holders' ids, when its rate has a token or false], a node packed
+-- [state, free slots].
 
 local no, task = find_task(args[1])
 if not no then return false end
@@ -15,10 +18,16 @@ local function holders_of(key)
   return ids_of(nos)
 end
 
+-- When a rate has a token; false if it has one now.
+local function opening(name, rate)
+  return rate and tokens_in(name, rate) == 0 and opens_at(name, rate)
+end
+
 local full = {}
 for _, key in ipairs(keys_of(task)) do
   if room_in(key) <= 0 then
-    full[#full + 1] = cmsgpack.pack({ key, limit_of(key), holders_of(key) })
+    local opens = opening('k=' .. key, rate_of(key))
+    full[#full + 1] = cmsgpack.pack({ key, limit_of(key), holders_of(key), opens or false })
   end
 end
 
@@ -37,21 +46,44 @@ end
 
 -- The ready tasks of its lane before its place, whatever their routes.
 local function count_before(most)
-  local lane, within = task[STREAM]:sub(1, 8), place(no, task):sub(17)
+  local lane, within = lane_of(task), stand(no, task):sub(17)
   local found, from = 0, '[' .. lane
   while found < most do
     local head = first(K.ready, from, '(' .. lane .. '\255')
     if not head then break end
     local stream = head:sub(1, 16)
-    local start = '[' .. stream .. task[ROTA] .. '\0'
-    found = found + #range(K.ready, start, '(' .. stream .. within, most - found)
+    found = found + #range(K.ready, '[' .. stream, '(' .. stream .. within, most - found)
     from = '(' .. stream .. '\255'
   end
   return found
 end
 
+-- The first of all routes.
+local function head_of(lane)
+  local from, to, head = '[' .. lane, '(' .. lane .. '\255', nil
+  while true do
+    local member = first(K.ready, from, to)
+    if not member then return head and ids_of({ number_at(head) })[1] end
+    if not head or member:sub(17) < head:sub(17) then head = member end
+    from = '(' .. member:sub(1, 16) .. '\255'
+  end
+end
+
+local function unmet(most)
+  local packed, ids = (task[WAITS_FOR] or 0) > 0 and call('HGET', K.needs, no), {}
+  if not packed then return ids end
+  local needed = cmsgpack.unpack(packed)
+  for at, other in ipairs(get_many(K.ids, needed)) do
+    local dependency = other and #ids < most and load(other)
+    if dependency and not TERMINAL[dependency[STATE]] then ids[#ids + 1] = needed[at] end
+  end
+  return ids
+end
+
+local lane = lane_of(task)
+local row = lane_row(lane)
 return {
-  whole(now), whole_tasks({ no }), lane_figures(task[STREAM]:sub(1, 8)),
-  call('HGET', K.meta, 'paused') == '1' and 1 or 0, full, servers,
-  count_before(tonumber(args[2])),
+  whole(now), whole_tasks({ no }), lane_figures(lane), is_yard_paused() and 1 or 0, full, servers,
+  count_before(tonumber(args[2])), cmsgpack.pack(opening('r=' .. lane, row[RATE]) or false),
+  unmet(args[3]), row[ORDER] == 'fifo' and head_of(lane) or false,
 }

@@ -7,7 +7,8 @@
 local states, lane_name, kind, key, limit, after = args[1], args[2], args[3], args[4], args[5], args[6]
 local MAX_LOOKS, CHUNK_SIZE, MAX_CHUNK = 5000, 50, 500
 
-local lane = lane_name and call('HGET', K.lane_names, lane_name)
+local entry = lane_name and call('HGET', K.lane_names, lane_name)
+local lane = entry and entry:sub(1, 8)
 local kinds_routes
 
 -- Whether tasks of this lane and route are asked for.

@@ -1,15 +1,22 @@
--- import_settings.lua: take over lanes, rules and the audit trail, oldest first.
+-- import_settings.lua: take over lanes, rules, periodic tasks, and the audit trail, oldest first.
 -- uses: names
--- KEYS key_rules  HASH    exact name, or prefix with * -> limit
+-- KEYS key_rules  HASH    exact name, or prefix with * -> limit, and its rate if it has one
+-- KEYS crons      HASH    name -> packed entry: see crons
+-- KEYS due        ZSET    what waits for a moment: see moments
 -- KEYS audit      STREAM  number-0 -> at, actor, action, subject, detail
--- args: lanes [name, capacity, paused, reason, order], rules, lines of the audit trail; a number
--- that is taken is one that was copied before
+-- args: lanes as they are kept, rules and periodic tasks as pairs of name and what is kept, lines of
+-- the audit trail; a number that is taken is one that was copied before
 
-for _, lane in ipairs(args[1]) do
-  call('HSET', K.lanes, lane_number(lane[1]), cmsgpack.pack(lane))
+for _, row in ipairs(args[1]) do
+  local lane = lane_number(row[LANE_NAME])
+  write_lane(lane, row)
+  if row[PAUSED_UNTIL] then put(K.due, 'p=' .. lane, whole(row[PAUSED_UNTIL])) end
 end
 for _, rule in ipairs(args[2]) do
-  call('HSET', K.key_rules, rule.pattern, whole(rule.limit))
+  set(K.key_rules, rule[1], rule[2])
+end
+for _, cron in ipairs(args[4]) do
+  set(K.crons, cron[1], cmsgpack.pack(cron[2]))
 end
 local last = tonumber(call('HGET', K.meta, 'audit') or 0)
 for _, line in ipairs(args[3]) do

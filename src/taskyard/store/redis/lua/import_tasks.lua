@@ -1,12 +1,13 @@
 -- import_tasks.lua: take tasks over as they are; what is here already stays.
--- uses: tasks, names
+-- uses: dependencies
 -- KEYS ids       HASH  id -> no
 -- KEYS by_key    ZSET  key \0 no: which tasks name a key
 -- KEYS results   HASH  no -> result
 -- KEYS progress  HASH  no -> packed progress
 -- KEYS failures  HASH  no -> packed list of failed attempts
--- args: rows of {no, seq, definition, life without its stream and rank, priority, result,
--- progress, failures}; the last three nil where there is none
+-- KEYS checkpoints  HASH  no -> JSON
+-- args: rows of {no, seq, rank, definition, life without its stream and place, result, progress, failures,
+-- checkpoint, depends_on, waits_for, on_failure}; nil or empty where there is none
 
 -- As log_failure in parts/ending.lua keeps them.
 local function failure_log(failures)
@@ -19,10 +20,47 @@ end
 
 local ID, KIND, LANE, DEDUP_KEY, REQUIRES = 1, 2, 3, 6, 8
 
+local numbers_here = {} -- id -> no, of this call
+
+-- Those it depends on have come before it; one that is not here had ended and was pruned.
+local function depend(no, ids)
+  for _, id in ipairs(ids) do
+    local other = numbers_here[id] or call('HGET', K.ids, id)
+    local dependency = other and load(other)
+    local waits = dependency and not TERMINAL[dependency[STATE]]
+    put(K.dependents, id .. '\0' .. (waits and 'u' or 'm') .. no)
+    if dependency then
+      set_last(dependency, AWAITED, true)
+      touch(other)
+    end
+  end
+  set(K.needs, no, cmsgpack.pack(ids))
+end
+
+local function take_extras(no, row, life)
+  if #row.depends_on > 0 then
+    set_last(life, WAITS_FOR, row.waits_for)
+    depend(no, row.depends_on)
+  end
+  if #row.depends_on > 0 or row.on_failure ~= 'cancel' then
+    set_last(life, ON_FAILURE, row.on_failure)
+  end
+  if row.checkpoint then
+    set_last(life, CHECKPOINTED, true)
+    set(K.checkpoints, no, row.checkpoint)
+  end
+end
+
 local function take(row)
   local no, definition, life = as_text(row.no), row.definition, row.life
-  life[STREAM] = lane_number(definition[LANE]) .. route_number(definition[KIND], definition[REQUIRES])
-  life[RANK] = rank_of(row.priority, row.seq)
+  local lane = lane_number(definition[LANE])
+  life[STREAM] = lane .. route_number(definition[KIND], definition[REQUIRES])
+  life[PLACE] = place_of(row.rank, row.seq)
+  take_extras(no, row, life)
+  if life[STATE] == 'queued' and lane_row(lane)[ORDER] == 'fair' then
+    set_last(life, GROUP, definition[DEFINED_GROUP])
+  end
+  numbers_here[definition[ID]] = no
   set(K.ids, definition[ID], no)
   set(K.tasks, no, cmsgpack.pack(definition))
   for _, key in ipairs(keys_of(life)) do

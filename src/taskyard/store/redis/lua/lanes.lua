@@ -3,6 +3,6 @@
 
 local answer = {}
 for at, lane in ipairs(call('HVALS', K.lane_names)) do
-  answer[at] = lane_figures(lane)
+  answer[at] = lane_figures(lane:sub(1, 8))
 end
 return answer

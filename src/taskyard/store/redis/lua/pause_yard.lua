@@ -1,8 +1,14 @@
--- pause_yard.lua: start nothing new in any lane, or go on.
--- uses: full, audit
--- args: paused, actor
+-- pause_yard.lua: start nothing new in any lane, perhaps until some moment, or go on.
+-- uses: full, tasks, audit
+-- args: paused, until or nil, actor
 
-call('HSET', K.meta, 'paused', args[1] and '1' or '0')
-audit(args[2], args[1] and 'pause' or 'resume', 'yard', '')
+local paused, til, actor = args[1], args[2], args[3]
+call('HSET', K.meta, 'paused', paused and (til and whole(til) or '1') or '0')
+if paused and til then
+  put(K.due, 'y=', whole(til))
+else
+  drop(K.due, 'y=')
+end
+audit(actor, paused and 'pause' or 'resume', 'yard', '')
 hint()
 write_all()

@@ -1,10 +1,11 @@
 -- prune.lua: remove ended tasks in one state that have been kept long enough, the oldest first.
--- uses: full, names, tasks, audit
+-- uses: full, dependencies
 -- KEYS ids       HASH  id -> no
 -- KEYS by_key    ZSET  key \0 no: which tasks name a key
 -- KEYS results   HASH  no -> result
 -- KEYS progress  HASH  no -> packed progress
 -- KEYS failures  HASH  no -> packed list of failed attempts
+-- KEYS checkpoints  HASH  no -> JSON
 -- args: state, {common, lanes, kinds: ages in microseconds}, most to look at, place to go on behind
 -- or '', whether it is a dry run, actor, number of the run's line or nil, what the run has removed
 -- Answers {how many, place to go on behind or '' if there is no more, number of the line or 0}.
@@ -35,6 +36,16 @@ end
 
 local old = {}
 
+-- Whether a task that has not ended depends on this one.
+local function is_needed(no, task)
+  if not task[AWAITED] then return false end
+  for _, member in ipairs(all_of(K.dependents, ids_of({ no })[1] .. '\0')) do
+    local dependent = load(number_at(member))
+    if dependent and not TERMINAL[dependent[STATE]] then return true end
+  end
+  return false
+end
+
 -- Looks at no more than `count` tasks of a stream from this member on; answers where it stopped, or
 -- nil if it has seen all that can be old. What goes is decided here alone.
 local function look(stream, member, count)
@@ -47,7 +58,7 @@ local function look(stream, member, count)
   load_many(nos)
   for _, no in ipairs(nos) do
     local task = load(no)
-    if task and task[ENDED_AT] <= cutoff then old[#old + 1] = no end
+    if task and task[ENDED_AT] <= cutoff and not is_needed(no, task) then old[#old + 1] = no end
   end
   return #members, #members == count and members[count] or nil
 end
@@ -66,20 +77,36 @@ local function walk()
   end
 end
 
+-- Forgets what this task depends on, and who depends on it.
+local function untie(no, id)
+  local packed = call('HGET', K.needs, no)
+  for _, other in ipairs(packed and cmsgpack.unpack(packed) or {}) do
+    drop(K.dependents, other .. '\0u' .. no)
+    drop(K.dependents, other .. '\0m' .. no)
+  end
+  for _, member in ipairs(all_of(K.dependents, id .. '\0')) do
+    drop(K.dependents, member)
+  end
+end
+
 local function remove(nos)
-  in_chunks('HDEL', K.ids, ids_of(nos))
-  for _, no in ipairs(nos) do
+  local ids = ids_of(nos)
+  in_chunks('HDEL', K.ids, ids)
+  for at, no in ipairs(nos) do
     local task = load(no)
     lift(no, task)
     for _, key in ipairs(keys_of(task)) do
       drop(K.by_key, key .. '\0' .. no)
     end
+    if task[WAITS_FOR] or task[AWAITED] then untie(no, ids[at]) end
   end
   in_chunks('HDEL', K.tasks, nos)
   in_chunks('HDEL', K.lives, nos)
   in_chunks('HDEL', K.results, nos)
   in_chunks('HDEL', K.progress, nos)
   in_chunks('HDEL', K.failures, nos)
+  in_chunks('HDEL', K.checkpoints, nos)
+  in_chunks('HDEL', K.needs, nos)
 end
 
 local stopped = walk()

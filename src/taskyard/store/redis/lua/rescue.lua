@@ -13,12 +13,12 @@ end
 
 local function take_back(lease)
   local nos, runs, freed = runs_under(lease), {}, {}
-  local ids = ids_of(nos)
+  local ids, beside = ids_of(nos), any_beside(nos)
   for at, no in ipairs(nos) do
     local task = load(no)
     runs[at] = { as_number(no), ids[at], task[ATTEMPT], task[CHARGED], task[MAX_CHARGED],
       task[LOSSES], task[STARTED_AT] and true or false, task[ASKED] }
-    local verdict = decide_lost(task, poison)
+    local verdict = decide_lost(task, poison, beside)
     verdict.id = ids[at]
     verdict.error = verdict.losses > 0 and lost or nil
     end_attempt(no, task, verdict, freed)

@@ -1,5 +1,5 @@
 -- retry.lua: give a failed or cancelled task a new life with a full budget.
--- uses: lookup, audit
+-- uses: lookup, orders, audit
 -- KEYS results  HASH  no -> result
 -- args: id, actor, states that may have a new life
 -- Answers {found, state it was in, id of the task that keeps its dedup key now}.
@@ -21,7 +21,9 @@ end
 lift(no, task)
 task[STATE], task[REASON] = 'queued', 'operator'
 task[CHARGED], task[LOSSES], task[RUN_AT] = 0, 0, now
-task[RANK] = task[RANK]:sub(1, 2) .. as_text(numbers(1) + 1)
+task[PLACE] = with_seq(task[PLACE], numbers(1) + 1)
+if task[WAITS_FOR] then task[WAITS_FOR] = 0 end
+queue_up(no, task)
 task[STARTED_AT], task[ENDED_AT], task[NODE], task[DEADLINE] = false, false, false, false
 set_down(no, task)
 call('HDEL', K.results, no)

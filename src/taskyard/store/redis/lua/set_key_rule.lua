@@ -1,19 +1,25 @@
--- set_key_rule.lua: set the limit of a key or a prefix of keys; nil removes the rule.
+-- set_key_rule.lua: set limit and rate of a key or of each key with a prefix.
 -- uses: full, keys, audit
--- args: pattern, actor, limit
+-- args: pattern, actor, rule as text or nil to remove it, what the audit trail says of it
 
-local pattern, actor, limit = args[1], args[2], args[3]
+local pattern, actor, rule, detail = args[1], args[2], args[3], args[4]
 local before = {}
-each_waited_key(function(key) before[key] = limit_of(key) end)
-if limit then
-  call('HSET', K.key_rules, pattern, whole(limit))
+each_waited_key(function(key) before[key] = room_in(key) end)
+if rule then
+  call('HSET', K.key_rules, pattern, rule)
 else
   call('HDEL', K.key_rules, pattern)
 end
 read_rules()
 for key, old in pairs(before) do
-  if limit_of(key) > old then wake_waiters(key, limit_of(key) - old) end
+  local room, rate = room_in(key), rate_of(key)
+  if room > old then wake_waiters(key, room - old) end
+  if rate then
+    tell_waiters(key, rate)
+  else
+    drop(K.due, 'k=' .. key)
+  end
 end
-audit(actor, 'set_key_rule', 'key:' .. pattern, limit and 'limit ' .. whole(limit) or 'removed')
+audit(actor, 'set_key_rule', 'key:' .. pattern, detail)
 hint()
 commit()

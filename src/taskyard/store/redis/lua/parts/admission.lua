@@ -36,7 +36,8 @@ local function may_wait(task, lane_room)
 end
 
 -- Goes through the first `count` candidates in order and takes each one that still fits.
--- room: slots, ahead, lanes (lane -> figure or false), keys (key -> figure)
+-- room: slots, ahead, lanes (lane -> figure or false), keys (key -> figure), fifo (lanes where
+-- nothing is passed over)
 local function admit(candidates, count, room)
   local slots, ahead = room.slots, room.ahead
   local lanes, keys = copy(room.lanes), copy(room.keys)
@@ -47,7 +48,9 @@ local function admit(candidates, count, room)
     local lane = task[STREAM]:sub(1, 8)
     if not lanes[lane] or lanes[lane] > 0 then
       local full = full_key(task, keys)
-      if full then
+      if full and room.fifo[lane] then
+        lanes[lane] = 0
+      elseif full then
         taken.parked[#taken.parked + 1] = { at = at, no = no, key = full }
       elseif slots > 0 then
         slots = slots - 1

@@ -1,5 +1,6 @@
 -- claiming: gives a node the tasks it may run now.
--- uses: full, streams, admission, expiring, nodes
+-- uses: full, streams, turns, admission, expiring, nodes
+-- KEYS checkpoints  HASH  no -> JSON
 
 -- A claim looks at so many sets of candidates at most; what it parks on the way stays parked, so
 -- the next claim goes on where this one stopped. Where much is parked the sets grow.
@@ -7,12 +8,12 @@ local MAX_ROUNDS, MAX_SET, GROWTH = 8, 500, 2
 
 -- Whether one task comes before another in the order of their lane.
 local function comes_before(a, b)
-  return load(a)[RANK] < load(b)[RANK]
+  return load(a)[PLACE] < load(b)[PLACE]
 end
 
 local function queue_of(lane, queues, of_lane)
   if not of_lane[lane] then
-    of_lane[lane] = { routes = 0 }
+    of_lane[lane] = { lane = lane, streams = {} }
     queues[#queues + 1] = of_lane[lane]
   end
   return of_lane[lane]
@@ -21,11 +22,11 @@ end
 -- The first ready tasks of a stream, put behind those of its lane's other routes. Answers
 -- whether there was more behind them.
 local function gather(stream, limit, queue)
-  local found = tasks_at(K.ready, '[' .. stream .. '\0', '(' .. stream .. '\1', limit)
+  local found = tasks_at(K.ready, '[' .. stream, '(' .. stream .. '\255', limit)
   for _, no in ipairs(found) do
     queue[#queue + 1] = no
   end
-  queue.routes = queue.routes + 1
+  table.insert(queue.streams, stream)
   if #found < limit then return false end
   local last = found[#found]
   if not queue.horizon or comes_before(last, queue.horizon) then queue.horizon = last end
@@ -34,7 +35,7 @@ end
 
 -- One lane's candidates in its order, as far as nothing unseen can come before them.
 local function in_order(queue)
-  if queue.routes == 1 then return queue end
+  if #queue.streams == 1 then return queue end
   table.sort(queue, comes_before)
   local seen = {}
   for _, no in ipairs(queue) do
@@ -42,6 +43,28 @@ local function in_order(queue)
     seen[#seen + 1] = no
   end
   return seen
+end
+
+local function is_late(task)
+  return task[DEADLINE] and task[DEADLINE] <= now
+end
+
+-- The head of a first in, first out lane and those behind it, as far as each is the head in turn.
+local function heads(queue, served)
+  local found = {}
+  for at, no in ipairs(queue) do
+    local task = load(no)
+    if not is_late(task) and not served[task[STREAM]:sub(9)] then break end
+    found[at] = no
+  end
+  return found
+end
+
+local function in_lanes_order(queue, served)
+  local order, found = lane_row(queue.lane)[ORDER], in_order(queue)
+  if order == 'fifo' then return heads(found, served) end
+  if order == 'fair' then return take_turns(found, queue.streams) end
+  return found
 end
 
 -- The heads of each lane, and whether there was more behind them.
@@ -55,7 +78,7 @@ local function find_candidates(streams, rooms, search)
     if gather(stream, limit, queue_of(lane, queues, of_lane)) then cut_short = true end
   end
   for at, queue in ipairs(queues) do
-    queues[at] = in_order(queue)
+    queues[at] = in_lanes_order(queue, search.served)
   end
   return queues, cut_short
 end
@@ -65,7 +88,7 @@ local function take_out_late(found)
   local fine, late, carried = {}, {}, {}
   for _, no in ipairs(found) do
     local task = load(no)
-    if task[DEADLINE] and task[DEADLINE] <= now then
+    if is_late(task) then
       late[#late + 1] = no
       count_keys(carried, task)
     else
@@ -85,6 +108,14 @@ local function rooms_of_keys(found)
   return rooms
 end
 
+local function fifo_lanes(rooms)
+  local lanes = {}
+  for lane in pairs(rooms) do
+    lanes[lane] = lane_row(lane)[ORDER] == 'fifo'
+  end
+  return lanes
+end
+
 local function take(no, search, started_at)
   local task = load(no)
   lift(no, task)
@@ -93,8 +124,21 @@ local function take(no, search, started_at)
   task[STARTED_AT] = started_at
   if task[DEDUP_KEPT] == 'start' then free_dedup(task) end
   set_down(no, task)
+  local rate = lane_row(lane_of(task))[RATE]
+  if rate then take_token('r=' .. lane_of(task), rate) end
   for _, key in ipairs(keys_of(task)) do
     put(K.held, key .. '\0' .. no)
+    if rate_of(key) then take_token('k=' .. key, rate_of(key)) end
+  end
+end
+
+-- Whoever waits for a rate that was used is told when there is a token more.
+local function tell_who_waits()
+  for name, rate in pairs(used) do
+    local is_key = name:sub(1, 2) == 'k='
+    if tokens_in(name, rate) == 0 or (is_key and is_waited_for(name:sub(3))) then
+      tell_of(name, rate, true)
+    end
   end
 end
 
@@ -140,6 +184,7 @@ local function look(search)
   end
   local room = {
     slots = search.slots, ahead = search.ahead, lanes = rooms, keys = rooms_of_keys(found),
+    fifo = fifo_lanes(rooms),
   }
   local taken = admit(found, #found, room)
   local until_here = giving_way(taken.parked, room)
@@ -150,12 +195,15 @@ local function look(search)
   return cut_short and #taken.now + #taken.later > 0
 end
 
--- Definitions of these tasks, and [no, attempt, charged] of each.
+-- Definitions of these tasks, and [no, attempt, charged, losses, time since it was due] of each,
+-- with its checkpoint if it has one.
 local function describe(nos)
   local rows = {}
   for at, no in ipairs(nos) do
     local task = load(no)
-    rows[at] = { as_number(no), task[ATTEMPT], task[CHARGED] }
+    local row = { as_number(no), task[ATTEMPT], task[CHARGED], task[LOSSES], now - task[RUN_AT] }
+    if task[CHECKPOINTED] then row[6] = call('HGET', K.checkpoints, no) end
+    rows[at] = row
   end
   return { cmsgpack.pack(rows), get_many(K.tasks, nos) }
 end
@@ -183,7 +231,7 @@ local function refusal(id, lease, row)
   if row[UNTIL] <= now then return 'this lease has run out' end
   if is_superseded(id, lease) then return 'a newer incarnation of this node has registered' end
   if row[NODE_STATE] ~= 'ready' then return 'this node is ' .. row[NODE_STATE] end
-  if call('HGET', K.meta, 'paused') == '1' then return 'the yard is paused' end
+  if is_yard_paused() then return 'the yard is paused' end
 end
 
 local function search_for(request, node, free)
@@ -198,6 +246,7 @@ local function search_for(request, node, free)
     more = look(search)
     if not more then break end
   end
+  tell_who_waits()
   return search, more and search.slots > 0
 end
 

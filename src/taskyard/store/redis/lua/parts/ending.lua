@@ -1,5 +1,5 @@
 -- ending: ends attempts; the one place where room is given back.
--- uses: keys, audit
+-- uses: keys, dependencies
 -- KEYS results   HASH  no -> result
 -- KEYS failures  HASH  no -> packed list of [attempt, reason, at, started_at, node, error]
 
@@ -15,23 +15,27 @@ local function log_failure(no, task, reason, err)
   call('HSET', K.failures, no, '\221' .. struct.pack('>I4', count + 1) .. rows .. row)
 end
 
--- A task that was asked to stop does not come back, however its body ended.
+-- A task that was asked to stop does not come back by itself, however its body ended. One that is
+-- paused keeps the delay it was to wait.
 local function heed(verdict, asked)
-  if asked ~= 'cancel' or TERMINAL[verdict.state] then return end
-  verdict.state, verdict.reason = 'cancelled', 'operator'
-  verdict.delay, verdict.keeps_place = nil, false
+  if not asked or TERMINAL[verdict.state] then return end
+  verdict.reason = 'operator'
+  if asked == 'cancel' then
+    verdict.state, verdict.delay, verdict.keeps_place = 'cancelled', nil, false
+  else
+    verdict.state = 'paused'
+  end
 end
 
-local function come_back(task, verdict)
-  if not verdict.keeps_place then
-    task[RANK] = task[RANK]:sub(1, 2) .. as_text(numbers(1) + 1)
-  end
+local function come_back(no, task, verdict)
+  if not verdict.keeps_place then task[PLACE] = with_seq(task[PLACE], numbers(1) + 1) end
   if verdict.delay then
     task[RUN_AT] = now + math.floor(verdict.delay * 1000000 + 0.5)
     if verdict.delay <= 0 and task[STATE] == 'pending' then
       task[STATE], task[REASON] = 'queued', 'due'
     end
   end
+  if task[STATE] == 'queued' and not verdict.keeps_place then queue_up(no, task) end
   task[STARTED_AT] = false
 end
 
@@ -58,7 +62,7 @@ local function end_attempt(no, task, verdict, freed)
     task[ENDED_AT] = now
     free_dedup(task)
   else
-    come_back(task, verdict)
+    come_back(no, task, verdict)
   end
   set_down(no, task)
   if verdict.result then set(K.results, no, verdict.result) end
@@ -66,6 +70,7 @@ local function end_attempt(no, task, verdict, freed)
     audit('system', verdict.reason, 'task:' .. verdict.id, verdict.state)
   end
   give_back(no, task, freed)
+  if task[AWAITED] and TERMINAL[verdict.state] then tell_dependents(no, task) end
 end
 
 -- For each verdict: true if it was applied as it is, the state if another one, false if stale.

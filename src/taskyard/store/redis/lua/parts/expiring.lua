@@ -1,5 +1,5 @@
 -- expiring: fails waiting tasks whose deadline has passed.
--- uses: keys, audit
+-- uses: keys, dependencies
 
 local function expire_these(nos)
   local ids = ids_of(nos)
@@ -10,5 +10,6 @@ local function expire_these(nos)
     free_dedup(task)
     set_down(no, task)
     audit('system', 'expired', 'task:' .. ids[at], 'deadline passed')
+    if task[AWAITED] then tell_dependents(no, task) end
   end
 end

@@ -1,7 +1,7 @@
 -- keys: who holds them, who waits for them, and how room that came free finds a waiter.
--- uses: members
+-- uses: members, rates
 -- KEYS held       ZSET  key \0 no: a running task's hold on a key
--- KEYS key_rules  HASH  exact name, or prefix with * -> limit
+-- KEYS key_rules  HASH  exact name, or prefix with * -> limit, and its rate if it has one
 
 -- A queued task that meets a full key is parked on it. The rule that keeps parking honest: while
 -- a key has room for f more, in every lane and route at least f ready tasks that carry the key
@@ -14,28 +14,49 @@ local function read_rules()
   exact, prefixes = {}, {}
   local rules = call('HGETALL', K.key_rules)
   for at = 1, #rules, 2 do
-    local pattern, limit = rules[at], tonumber(rules[at + 1])
+    local pattern, rule = rules[at], {}
+    for figure in rules[at + 1]:gmatch('%S+') do
+      rule[#rule + 1] = tonumber(figure)
+    end
     if pattern:sub(-1) == '*' then
-      prefixes[#prefixes + 1] = { pattern:sub(1, -2), limit }
+      prefixes[#prefixes + 1] = { pattern:sub(1, -2), rule }
     else
-      exact[pattern] = limit
+      exact[pattern] = rule
     end
   end
   table.sort(prefixes, function(a, b) return #a[1] > #b[1] end)
 end
 
--- The exact rule, else the longest prefix, else 1.
-local function limit_of(key)
+local NO_RULE = { 1 }
+
+-- The exact rule, else the longest prefix, else a limit of 1: [limit, starts, seconds, …].
+local function rule_of(key)
   if not exact then read_rules() end
   if exact[key] then return exact[key] end
   for _, rule in ipairs(prefixes) do
     if key:sub(1, #rule[1]) == rule[1] then return rule[2] end
   end
-  return 1
+  return NO_RULE
+end
+
+local function limit_of(key)
+  return rule_of(key)[1]
+end
+
+local function rate_of(key)
+  local rule = rule_of(key)
+  return rule[2] and { unpack(rule, 2) }
+end
+
+-- How many more may hold a key, whatever its rate.
+local function places_in(key)
+  return limit_of(key) - count_of(K.held, key .. '\0')
 end
 
 local function room_in(key)
-  return limit_of(key) - count_of(K.held, key .. '\0')
+  local rate = rate_of(key)
+  if not rate then return places_in(key) end
+  return math.min(places_in(key), tokens_in('k=' .. key, rate))
 end
 
 local function is_waited_for(key)
@@ -77,6 +98,12 @@ local function wake(counts)
   for key, count in pairs(counts) do
     wake_waiters(key, count)
   end
+end
+
+-- Somebody who waits for the rate of a key is told when it has a token more.
+local function tell_waiters(key, rate)
+  local name = 'k=' .. key
+  tell_of(name, rate, tokens_in(name, rate) < rate[BURST] and is_waited_for(key))
 end
 
 local function count_keys(counts, task, but)

@@ -1,12 +1,12 @@
 -- nodes: incarnations of nodes and their leases.
 -- uses: members
 -- KEYS nodes        HASH  lease -> packed definition: see names
--- KEYS leases       HASH  lease -> packed [until, seen_at, state, last_request]
+-- KEYS leases       HASH  lease -> packed [until, seen_at, state, last_request, usage]
 -- KEYS node_ids     ZSET  id \0 lease
 -- KEYS node_routes  HASH  lease -> routes
 -- KEYS duties       HASH  name -> packed [lease of the holder, until]
 
-local UNTIL, SEEN_AT, NODE_STATE, LAST_REQUEST = 1, 2, 3, 4
+local UNTIL, SEEN_AT, NODE_STATE, LAST_REQUEST, USAGE = 1, 2, 3, 4, 5
 
 -- Numbers of what runs under a lease, but for what cannot be read.
 local function runs_under(lease)

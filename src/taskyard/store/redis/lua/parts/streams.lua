@@ -1,19 +1,20 @@
 -- streams: the lanes and routes a node may take from, and how much fits into each lane.
--- uses: tasks, names
+-- uses: tasks, names, rates
 
-local lane_rows = {}
+-- More than can ever run: a figure, unlike no limit, keeps tasks from being claimed ahead.
+local PLENTY = 1000000000
 
-local function lane_row(lane)
-  if not lane_rows[lane] then
-    lane_rows[lane] = cmsgpack.unpack(call('HGET', K.lanes, lane))
-  end
-  return lane_rows[lane]
+local function is_open(row)
+  return not row[PAUSED] or (row[PAUSED_UNTIL] and row[PAUSED_UNTIL] <= now)
 end
 
--- How many more may run in a lane; false: no limit.
+-- How many more may start in a lane; false: no limit.
 local function lane_room(lane)
-  local capacity = lane_row(lane)[CAPACITY]
-  return capacity and capacity - count_of(K.running, lane)
+  local row = lane_row(lane)
+  local room = row[ORDER] ~= 'priority' and PLENTY
+  if row[CAPACITY] then room = row[CAPACITY] - count_of(K.running, lane) end
+  if row[RATE] then room = math.min(room or PLENTY, tokens_in('r=' .. lane, row[RATE])) end
+  return room
 end
 
 -- The routes a lease serves, as a set.
@@ -26,7 +27,8 @@ local function routes_of(lease)
 end
 
 -- The streams with something ready, in the order of their lanes: one look each, however many
--- tasks are ready.
+-- tasks are ready. Of a first in, first out lane also those that are not served: the head may be
+-- there.
 local function open_streams(served)
   local streams, rooms, from = {}, {}, '-'
   while true do
@@ -34,7 +36,8 @@ local function open_streams(served)
     if not head then return streams, rooms end
     local stream = head:sub(1, 16)
     local lane = stream:sub(1, 8)
-    if served[stream:sub(9)] and not lane_row(lane)[PAUSED] then
+    local row = lane_row(lane)
+    if (served[stream:sub(9)] or row[ORDER] == 'fifo') and is_open(row) then
       if rooms[lane] == nil then rooms[lane] = lane_room(lane) end
       if not rooms[lane] or rooms[lane] > 0 then streams[#streams + 1] = stream end
     end

@@ -3,9 +3,11 @@
 -- KEYS meta       HASH  counters: seq, lease, lane, route, audit; schema; paused
 -- KEYS tasks      HASH  no -> packed definition, never changed: see enqueue.lua
 -- KEYS lives      HASH  no -> packed state, rewritten by every transition: the fields below
--- KEYS ready      ZSET  lane route rota \0 rank no; may be claimed, in byte order
+-- KEYS ready      ZSET  lane route place no; may be claimed, in byte order
 -- KEYS parked     ZSET  key \0 and the same; waits for that full key
--- KEYS due        ZSET  no by run_at; pending
+-- KEYS rounds     ZSET  lane group place no; queued in a fair lane
+-- KEYS shares     ZSET  lane route group priority seq no; ready in a fair lane
+-- KEYS due        ZSET  no by run_at, pending; and what else waits for a moment: see moments
 -- KEYS deadlines  ZSET  no by deadline; pending and queued
 -- KEYS runs       ZSET  lease phase no; phase s: started, a: claimed ahead
 -- KEYS asked      ZSET  lease no; running, and asked to do something
@@ -20,11 +22,15 @@
 
 -- Numbers of tasks and leases, and seq, are texts of fourteen hexadecimal digits, so that byte
 -- order is their order. Lane and route have eight each; together they are the task's stream.
--- The rank is the priority in two decimal digits, then seq.
+-- The place in a lane is rank and seq, each such a text.
 local STATE, REASON, ATTEMPT, CHARGED, MAX_CHARGED, LOSSES = 1, 2, 3, 4, 5, 6
-local STREAM, ROTA, RANK, KEY_NAMES, PARKED_ON, RUN_AT, DEADLINE = 7, 8, 9, 10, 11, 12, 13
+local STREAM, PRIORITY, PLACE, KEY_NAMES, PARKED_ON, RUN_AT, DEADLINE = 7, 8, 9, 10, 11, 12, 13
 local STARTED_AT, ENDED_AT, NODE, ASKED, LEASE, REQUEST = 14, 15, 16, 17, 18, 19
 local DEDUP, DEDUP_KEPT = 20, 21
+-- These are only there if a task has them, or one of those behind them: how many tasks it waits
+-- for and what becomes of it if one fails, whether others depend on it, whether it has a
+-- checkpoint, and its group while it is in a fair lane.
+local WAITS_FOR, ON_FAILURE, AWAITED, CHECKPOINTED, GROUP = 22, 23, 24, 25, 26
 
 local NO_KEYS = {}
 
@@ -37,7 +43,7 @@ local function as_number(text)
 end
 
 -- Where in a definition these are; the rest is for Python.
-local DEFINED_UNTIL = 7
+local DEFINED_KIND, DEFINED_PAYLOAD, DEFINED_GROUP, DEFINED_UNTIL = 2, 4, 5, 7
 
 local loaded, changed = {}, {}
 
@@ -64,11 +70,16 @@ local function load(no)
   return loaded[no]
 end
 
-local function place(no, task)
-  return task[STREAM] .. task[ROTA] .. '\0' .. task[RANK] .. no
+local function lane_of(task)
+  return task[STREAM]:sub(1, 8)
 end
 
--- The number stands at the end of a place.
+-- Where it stands in `ready`.
+local function stand(no, task)
+  return task[STREAM] .. task[PLACE] .. no
+end
+
+-- The number stands at the end of a member.
 local function number_at(member)
   return member:sub(-14)
 end
@@ -81,8 +92,42 @@ local function keys_of(task)
   return task[KEY_NAMES] or NO_KEYS
 end
 
-local function rank_of(priority, seq)
-  return format('%02d%014x', priority, seq)
+local function place_of(rank, seq)
+  return as_text(rank) .. as_text(seq)
+end
+
+local function rank_in(place)
+  return as_number(place:sub(1, 14))
+end
+
+local function with_rank(rank, place)
+  return as_text(rank) .. place:sub(15)
+end
+
+local function with_seq(place, seq)
+  return place:sub(1, 14) .. as_text(seq)
+end
+
+-- Sets one of the last fields: a list with a hole would be packed as a map.
+local function set_last(task, field, value)
+  for at = #task + 1, field - 1 do
+    task[at] = false
+  end
+  task[field] = value
+end
+
+-- How a group is written in a member, so that no other begins like it.
+local function group_text(group)
+  return format('%04x', #group) .. group
+end
+
+local function each_index_of_turns(no, task, write)
+  local group = group_text(task[GROUP])
+  write(K.rounds, lane_of(task) .. group .. task[PLACE] .. no)
+  if not task[PARKED_ON] then
+    write(K.shares,
+      task[STREAM] .. group .. format('%02d', task[PRIORITY]) .. task[PLACE]:sub(15) .. no)
+  end
 end
 
 local function each_index(no, task, write)
@@ -94,12 +139,13 @@ local function each_index(no, task, write)
   end
   if state == 'queued' then
     if task[PARKED_ON] then
-      write(K.parked, task[PARKED_ON] .. '\0' .. place(no, task))
+      write(K.parked, task[PARKED_ON] .. '\0' .. stand(no, task))
     else
-      write(K.ready, place(no, task))
+      write(K.ready, stand(no, task))
     end
+    if task[GROUP] then each_index_of_turns(no, task, write) end
   elseif state == 'pending' then
-    write(K.due, no, whole(task[RUN_AT]))
+    if (task[WAITS_FOR] or 0) == 0 then write(K.due, no, whole(task[RUN_AT])) end
   else
     return
   end
@@ -120,9 +166,23 @@ local function set_down(no, task)
   if task[STATE] ~= 'running' and not task[PARKED_ON] then hint() end
 end
 
+-- Another place among those who wait: news for nobody.
+local function move(no, task, place)
+  each_index(no, task, drop)
+  task[PLACE] = place
+  each_index(no, task, put)
+  changed[no] = true
+end
+
 -- A change that moves the task in no index.
 local function touch(no)
   changed[no] = true
+end
+
+-- `paused` is 1, or the instant until which the yard is paused, or 0.
+local function is_yard_paused()
+  local paused = tonumber(call('HGET', K.meta, 'paused') or 0)
+  return paused == 1 or paused > now
 end
 
 -- Takes `count` numbers; answers the one before the first. They are never behind the clock, so

@@ -1,0 +1,4 @@
+-- crons.lua: all periodic tasks, packed.
+-- uses: crons
+
+return call('HVALS', K.crons)

@@ -1,0 +1,156 @@
+"""A yard of an older layout is brought into this one when it is opened."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from redis import Redis
+
+from taskyard.domain.errors import SchemaMismatch
+from taskyard.domain.state import Reason, State
+from taskyard.domain.task import Dedup, TaskQuery
+from taskyard.store.redis import migrate
+from taskyard.store.redis.address import parse
+from taskyard.store.redis.scripts import key_prefix
+from taskyard.store.redis.store import RedisStore
+from tests.conformance.verbs import complete, ids, node, refused_as_duplicate, seen, state_of
+from tests.servers.redis import RedisServer
+
+PREFIX = key_prefix("taskyard")
+FIRST_LAYOUT = Path(__file__).with_name("test_redis_schema_1.json")
+"""A yard as the last release with that layout left it, its keys and their members in base64."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RedisServer]:
+    made = RedisServer("--appendonly", "no")
+    made.start()
+    yield made
+    made.remove()
+
+
+@pytest.fixture
+def admin(server: RedisServer) -> Iterator[Any]:
+    """With a yard of the first layout."""
+    with Redis(port=server.port) as admin:
+        admin.flushall()
+        load(admin, json.loads(FIRST_LAYOUT.read_text()))
+        yield admin
+
+
+@pytest.fixture
+async def store(server: RedisServer, admin: Any) -> AsyncIterator[RedisStore]:
+    """Not opened yet."""
+    store = RedisStore(parse(server.url))
+    yield store
+    await store.close()
+
+
+def load(admin: Any, yard: dict[str, Any]) -> None:
+    for name, (kind, content) in yard.items():
+        key = PREFIX + name
+        match kind:
+            case "hash":
+                admin.hset(key, mapping={b64decode(k): b64decode(v) for k, v in content.items()})
+            case "zset":
+                admin.zadd(key, {b64decode(member): score for member, score in content})
+            case _:
+                for number, line in content:
+                    pairs = {b64decode(k): b64decode(v) for k, v in line.items()}
+                    admin.xadd(key, pairs, id=number)
+
+
+@pytest.mark.spec("engine-30")
+@pytest.mark.parametrize("step", [2, 1000])
+async def test_a_yard_of_the_first_layout_goes_on(
+    store: RedisStore, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate, "STEP", step)
+    assert (await store.schema()).version == 1
+    await store.open()
+    assert (await store.schema()).current
+
+    worker = await node(store)
+    await store.promote()
+    [lost] = await store.rescue()
+    assert [verdict.id for verdict in lost.verdicts] == ["running"]
+    started = await worker.claim(10)
+    by_priority = ["parked", "first", "second", "pending", "late"]
+    assert [name for name in ids(started) if name != "narrow"] == by_priority
+    assert await refused_as_duplicate(store, dedup=Dedup("kept")) == "second"
+    await complete(store, *started)
+    assert await worker.claim_ids(10) == ["running"]
+
+
+@pytest.mark.spec("engine-30")
+async def test_nothing_of_it_is_lost(store: RedisStore) -> None:
+    await store.open()
+
+    tasks = await store.find(TaskQuery(limit=100))
+    assert {task.id: (task.state, task.priority) for task in tasks} == {
+        "completed": (State.COMPLETED, 5),
+        "failed": (State.FAILED, 5),
+        "cancelled": (State.CANCELLED, 5),
+        "running": (State.RUNNING, 5),
+        "pending": (State.PENDING, 3),
+        "parked": (State.QUEUED, 1),
+        "first": (State.QUEUED, 2),
+        "second": (State.QUEUED, 2),
+        "late": (State.QUEUED, 9),
+        "narrow": (State.QUEUED, 5),
+        "stopped": (State.QUEUED, 5),
+    }
+    assert all(task.seq == task.no for task in tasks)
+    assert (await seen(store, "parked")).parked_on == "k"
+    assert await state_of(store, "failed") == (State.FAILED, Reason.ERROR)
+    lanes = {lane.name: lane for lane in await store.lanes()}
+    assert (lanes["narrow"].capacity, lanes["stopped"].paused_reason) == (3, "disk")
+    assert [rule.limit for rule in await store.key_rules()] == [4]
+
+
+@pytest.mark.spec("engine-30")
+async def test_a_migration_that_was_interrupted_is_made_again(
+    store: RedisStore, server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate, "STEP", 2)
+    write, calls = store._link.write, 0
+
+    async def cut_off(verb: str, *args: object) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > 5:
+            raise ConnectionError
+        return await write(verb, *args)
+
+    monkeypatch.setattr(store._link, "write", cut_off)
+    with pytest.raises(ConnectionError):
+        await store.open()
+    monkeypatch.undo()
+    assert (await store.schema()).version == 1
+    await store.open()
+
+    worker = await node(store)
+    assert await worker.claim_ids(3) == ["first", "narrow", "second"]
+
+
+@pytest.mark.spec("engine-30")
+async def test_a_yard_with_workers_of_the_older_release_is_left_alone(
+    store: RedisStore, admin: Any
+) -> None:
+    [(lease, packed)] = admin.hgetall(f"{PREFIX}leases").items()
+    row = msgspec.msgpack.decode(packed)
+    row[0] = 4 * 10**15
+    admin.hset(f"{PREFIX}leases", lease, msgspec.msgpack.encode(row))
+    before = admin.hgetall(f"{PREFIX}lives")
+
+    with pytest.raises(SchemaMismatch, match="whose workers run there: node-a"):
+        await store.open()
+
+    assert admin.hgetall(f"{PREFIX}lives") == before
+    assert (await store.schema()).version == 1
