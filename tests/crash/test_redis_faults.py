@@ -1,4 +1,4 @@
-"""Fault 8: a Redis server that is killed, forgets, or is told to forget its scripts."""
+"""Fault 8: a Redis server that is killed, freezes, forgets, or is told to forget its scripts."""
 
 from __future__ import annotations
 
@@ -240,4 +240,54 @@ async def test_a_worker_that_is_given_again_what_it_runs_begins_no_second_body(
         task = await scene.ended(task_id)
         assert (task.state, task.charged, task.losses) == (State.COMPLETED, 1, 0)
         assert len(scene.crew.find(What.START, task=task_id)) == 2
+        assert await scene.broken() == []
+
+
+@contextmanager
+def frozen(server: RedisServer) -> Iterator[None]:
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+
+
+async def steady(scene: Scene) -> None:
+    """Everybody has been in contact for more than a full lease."""
+    await asyncio.sleep(scene.lease + 1.0)
+
+
+@pytest.mark.spec("reliability-8", "engine-20")
+async def test_a_server_frozen_for_longer_than_a_lease_lets_nobody_be_rescued(
+    start: Start, stage: Stage
+) -> None:
+    """Bodies are stopped before their lease ends and run again, uncharged and from their place; but
+    nobody is taken for dead: see the same test of PostgreSQL.
+    """
+    server = start()
+    async with stage(server.url) as scene:
+        scene.lease = 1.5
+        members = [scene.worker(name) for name in ("a", "b")]
+        ids = await scene.enqueue(
+            *(scene.kinds.gated.new(str(scene.gate), []) for _ in range(6)),
+        )
+        for task_id in ids:
+            scene.started(task_id)
+        await steady(scene)
+
+        with frozen(server):
+            for task_id in ids:
+                scene.crew.await_line(What.END, task=task_id, attempt=1)
+            await asyncio.sleep(scene.lease)
+        for task_id in ids:
+            scene.started(task_id, 2)
+        await steady(scene)  # rescuers look every second
+        scene.open_gate()
+
+        tasks = await scene.all_ended(*ids)
+        found = {(task.state, task.attempt, task.charged, task.losses) for task in tasks}
+        assert found == {(State.COMPLETED, 2, 1, 0)}
+        actions = {line.action for line in await scene.store.audit(limit=1000)}
+        assert not actions & {"rescued", "rescue", "lost"}
+        assert all(member.alive for member in members)
         assert await scene.broken() == []
