@@ -11,18 +11,23 @@ from taskyard.domain.errors import (
     StoreError,
     TaskCancelled,
     TaskFailed,
+    TaskRefused,
     TaskyardError,
 )
+from taskyard.domain.rate import Rate
 from taskyard.domain.retention import FOREVER, Keep, Retention
 from taskyard.domain.retry import Retry, RetryPolicy
 from taskyard.domain.state import Reason, State
 from taskyard.domain.task import Duplicate, Enqueued, NewTask, Refused, Task, TaskQuery
 from taskyard.engine.context import Context
 from taskyard.engine.job import Snooze
+from taskyard.engine.resources import Resource
 from taskyard.engine.worker import Worker
 from taskyard.handle import Handle, SyncHandle
 from taskyard.kind import SyncKind, TaskKind
+from taskyard.store.port import Ending
 from taskyard.verbs.sync import SyncYard
+from taskyard.workflow import Flow, chain, gather
 from taskyard.yard import Yard
 
 __version__ = "0.1.0"
@@ -33,16 +38,20 @@ __all__ = [
     "Cancelled",
     "Context",
     "Duplicate",
+    "Ending",
     "Enqueued",
     "Fatal",
+    "Flow",
     "Handle",
     "IllegalTransition",
     "InvalidTask",
     "Keep",
     "NewTask",
     "NotFound",
+    "Rate",
     "Reason",
     "Refused",
+    "Resource",
     "ResultTimeout",
     "Retention",
     "Retry",
@@ -58,7 +67,10 @@ __all__ = [
     "TaskFailed",
     "TaskKind",
     "TaskQuery",
+    "TaskRefused",
     "TaskyardError",
     "Worker",
     "Yard",
+    "chain",
+    "gather",
 ]

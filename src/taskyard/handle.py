@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, Protocol, TypeVar
 
-import msgspec
-
 from taskyard.bridge import Blocking
-from taskyard.domain.errors import (
-    NotFound,
-    ResultMismatch,
-    ResultTimeout,
-    TaskCancelled,
-    TaskFailed,
-)
+from taskyard.domain.errors import ResultTimeout
 from taskyard.domain.explain import Explanation
 from taskyard.domain.state import State
-from taskyard.domain.task import Task, TaskError
-from taskyard.store.port import Cancellation, Ending
+from taskyard.domain.task import Task
+from taskyard.engine.dependencies import result_of
+from taskyard.store.port import Cancellation, Ending, Pausing
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -30,6 +23,10 @@ class Office(Protocol):
     async def get(self, task_id: str) -> Task: ...
 
     async def cancel(self, task_id: str, *, actor: str = ...) -> Cancellation: ...
+
+    async def pause_task(self, task_id: str, *, actor: str = ...) -> Pausing: ...
+
+    async def resume_task(self, task_id: str, *, actor: str = ...) -> None: ...
 
     async def retry(self, task_id: str, *, actor: str = ...) -> None: ...
 
@@ -45,14 +42,20 @@ class Handle(Generic[R]):
         self,
         task_id: str,
         office: Office,
-        decode: Callable[[str | None], Any],
+        decode: Callable[[str | None], R],
         *,
         duplicate: bool = False,
+        changed: bool = False,
     ) -> None:
         self.id = task_id
         self.duplicate = duplicate  # True: nothing was enqueued, this is the task in its way
+        self.changed = changed  # and it got the payload, or the later time, of the new one
         self._office = office
         self._decode = decode
+
+    def at(self, office: Office) -> Handle[R]:
+        """The same task, asked about elsewhere."""
+        return Handle(self.id, office, self._decode, duplicate=self.duplicate, changed=self.changed)
 
     async def status(self) -> State:
         return (await self.task()).state
@@ -62,6 +65,13 @@ class Handle(Generic[R]):
 
     async def cancel(self, *, actor: str = "python") -> Cancellation:
         return await self._office.cancel(self.id, actor=actor)
+
+    async def pause(self, *, actor: str = "python") -> Pausing:
+        """Waiting: it stays where it is. Running: its body is asked to end at a checkpoint."""
+        return await self._office.pause_task(self.id, actor=actor)
+
+    async def resume(self, *, actor: str = "python") -> None:
+        await self._office.resume_task(self.id, actor=actor)
 
     async def retry(self, *, actor: str = "python") -> None:
         await self._office.retry(self.id, actor=actor)
@@ -77,32 +87,7 @@ class Handle(Generic[R]):
         ending = await self._office.ending(self.id, timeout)
         if ending is None:
             raise ResultTimeout(f"task {self.id} has not ended within {timeout:g} s")
-        match ending.state:
-            case State.COMPLETED:
-                return self._decoded(ending.result)
-            case State.CANCELLED:
-                raise TaskCancelled(f"task {self.id} was cancelled")
-            case State.FAILED:
-                raise self._failure(ending.error)
-            case _:
-                raise NotFound(f"task {self.id} is {ending.state}, which is no ending")
-
-    def _decoded(self, result: str | None) -> R:
-        try:
-            decoded: R = self._decode(result)
-        except msgspec.MsgspecError as error:
-            raise ResultMismatch(f"the result of task {self.id}: {error}") from None
-        return decoded
-
-    def _failure(self, error: TaskError | None) -> TaskFailed:
-        if error is None:
-            return TaskFailed(f"task {self.id} failed: it did not start in time", task_id=self.id)
-        return TaskFailed(
-            f"task {self.id} failed: {error.type}: {error.message}",
-            task_id=self.id,
-            error_type=error.type,
-            stack=error.stack,
-        )
+        return result_of(ending, self._decode)
 
     def __repr__(self) -> str:
         return f"Handle({self.id!r})"
@@ -111,21 +96,15 @@ class Handle(Generic[R]):
 class SyncHandle(Generic[R]):
     """The same for callers that block."""
 
-    def __init__(
-        self,
-        task_id: str,
-        bridge: Blocking[Office],
-        decode: Callable[[str | None], Any],
-        *,
-        duplicate: bool = False,
-    ) -> None:
-        self.id = task_id
-        self.duplicate = duplicate
+    def __init__(self, handle: Handle[R], bridge: Blocking[Office]) -> None:
+        self.id = handle.id
+        self.duplicate = handle.duplicate
+        self.changed = handle.changed
+        self._handle = handle
         self._bridge = bridge
-        self._decode = decode
 
     def _ask(self, verb: Callable[[Handle[R]], Coroutine[Any, Any, T]]) -> T:
-        return self._bridge.run(lambda office: verb(Handle(self.id, office, self._decode)))
+        return self._bridge.run(lambda office: verb(self._handle.at(office)))
 
     def status(self) -> State:
         return self._ask(lambda handle: handle.status())
@@ -135,6 +114,12 @@ class SyncHandle(Generic[R]):
 
     def cancel(self, *, actor: str = "python") -> Cancellation:
         return self._ask(lambda handle: handle.cancel(actor=actor))
+
+    def pause(self, *, actor: str = "python") -> Pausing:
+        return self._ask(lambda handle: handle.pause(actor=actor))
+
+    def resume(self, *, actor: str = "python") -> None:
+        self._ask(lambda handle: handle.resume(actor=actor))
 
     def retry(self, *, actor: str = "python") -> None:
         self._ask(lambda handle: handle.retry(actor=actor))
@@ -151,8 +136,3 @@ class SyncHandle(Generic[R]):
 
     def __repr__(self) -> str:
         return f"SyncHandle({self.id!r})"
-
-
-def plain(result: str | None) -> Any:
-    """A result whose type nobody knows."""
-    return None if result is None else msgspec.json.decode(result)

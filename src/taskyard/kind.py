@@ -2,47 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
-import msgspec
-
 from taskyard.bridge import Blocking
-from taskyard.domain.clock import Instant, as_instant
-from taskyard.domain.errors import InvalidOption
-from taskyard.domain.task import Dedup, Enqueue, Enqueued, NewTask, Refused, Until, new_task_id
+from taskyard.domain.errors import TaskRefused
+from taskyard.domain.task import (
+    Clash,
+    Duplicate,
+    Enqueue,
+    NewTask,
+    OnFailure,
+    Refused,
+    Until,
+    new_task_id,
+)
+from taskyard.engine.hooks import A, B, E, When
 from taskyard.engine.registry import Kind
+from taskyard.engine.versions import Migration
 from taskyard.handle import Handle, Office, SyncHandle
+from taskyard.options import (
+    ClashName,
+    HasId,
+    IfKeyHeld,
+    OnFailureName,
+    Options,
+    UntilName,
+    choice,
+    ids,
+    instant,
+    names,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What an enqueue may say beside the arguments; None: as the kind is declared."""
-
-    id: str | None = None
-    lane: str | None = None
-    priority: int | None = None
-    keys: tuple[str, ...] = ()
-    group: str = ""
-    dedup: str | None = None
-    dedup_until: Until = Until.END
-    requires: tuple[str, ...] = ()
-    timeout: float | None = None
-    retries: int | None = None
-    delay: float | None = None
-    run_at: Instant | None = None
-    deadline: Instant | None = None
-
-    def then(self, later: Options) -> Options:
-        """These, and what was said later."""
-        said = msgspec.structs.asdict(later)
-        unsaid = msgspec.structs.asdict(Options())
-        return msgspec.structs.replace(
-            self, **{name: value for name, value in said.items() if value != unsaid[name]}
-        )
 
 
 class Entrance(Office, Protocol):
@@ -76,9 +70,13 @@ class TaskKind(Generic[P, R]):
         priority: int | None = None,
         key: str | None = None,
         keys: Sequence[str] = (),
-        group: str = "",
+        if_key_held: IfKeyHeld | None = None,
+        group: str | None = None,
         dedup: str | None = None,
-        dedup_until: str = Until.END,
+        dedup_until: UntilName | None = None,
+        on_duplicate: ClashName | None = None,
+        depends_on: Sequence[HasId | str] = (),
+        on_failure: OnFailureName | None = None,
         requires: Sequence[str] = (),
         timeout: float | None = None,
         retries: int | None = None,
@@ -88,31 +86,29 @@ class TaskKind(Generic[P, R]):
     ) -> TaskKind[P, R]:
         """The same kind with other policies for what is enqueued through the answer.
 
-        What is not said here stays as it was said before.
+        What is not said here stays as it was said before. docs/guides/enqueue.md has them all.
         """
-        if dedup_until not in tuple(Until):
-            raise InvalidOption(f"dedup_until must be start or end, not {dedup_until!r}")
-        if retries is not None and retries < 0:
-            raise InvalidOption(f"retries must be 0 or more, not {retries}")
-        if isinstance(keys, str):
-            raise InvalidOption("keys takes a list of names; for a single one use key=")
-        if isinstance(requires, str):
-            raise InvalidOption("requires takes a list of names")
+        held = names("keys", keys)
         said = Options(
             id=id,
             lane=lane,
             priority=priority,
-            keys=(key, *keys) if key is not None else tuple(keys),
+            keys=held if key is None else (key, *held),
+            if_key_held=if_key_held,
             group=group,
             dedup=dedup,
-            dedup_until=Until(dedup_until),
-            requires=tuple(sorted(requires)),
+            dedup_until=choice("dedup_until", Until, dedup_until),
+            on_duplicate=choice("on_duplicate", Clash, on_duplicate),
+            depends_on=ids(depends_on),
+            on_failure=choice("on_failure", OnFailure, on_failure),
+            requires=tuple(sorted(names("requires", requires))),
             timeout=timeout,
             retries=retries,
             delay=delay,
-            run_at=_instant("run_at", run_at),
-            deadline=_instant("deadline", deadline),
+            run_at=instant("run_at", run_at),
+            deadline=instant("deadline", deadline),
         )
+        said.check()
         return TaskKind(self.kind, self._entrance, self._options.then(said))
 
     def new(self, *args: P.args, **kwargs: P.kwargs) -> NewTask:
@@ -123,14 +119,17 @@ class TaskKind(Generic[P, R]):
         """The task for arguments that come as a JSON object, checked all the same."""
         kind, options = self.kind, self._options
         task = NewTask(
-            kind=kind.name,
+            kind=kind.route,
             payload=kind.signature.encode_json(payload),
             id=options.id or new_task_id(),
             lane=kind.lane if options.lane is None else options.lane,
             priority=kind.priority if options.priority is None else options.priority,
             keys=options.keys,
-            group=options.group,
-            dedup=Dedup(options.dedup, options.dedup_until) if options.dedup is not None else None,
+            refuse_if_held=options.if_key_held == "refuse",
+            group=options.group or "",
+            dedup=options.as_dedup(),
+            depends_on=options.depends_on,
+            on_failure=options.on_failure or OnFailure.CANCEL,
             requires=options.requires,
             max_charged=(kind.retry.retries if options.retries is None else options.retries) + 1,
             timeout=kind.timeout if options.timeout is None else options.timeout,
@@ -167,14 +166,45 @@ class TaskKind(Generic[P, R]):
         return SyncKind(self, self._entrance.bridge)
 
     def handle(self, answer: Enqueue) -> Handle[R]:
+        """What to do with an answer of `yard.enqueue(…)`; raises TaskRefused for a refusal."""
         if isinstance(answer, Refused):
-            raise InvalidOption(f"task {self.name} was refused: {answer.reason}")
+            raise TaskRefused(f"task {self.name} was refused: {answer.reason}")
         return Handle(
             answer.id,
             self._entrance,
-            self.kind.signature.decode_result,
-            duplicate=not isinstance(answer, Enqueued),
+            self.decode_result,
+            duplicate=isinstance(answer, Duplicate),
+            changed=isinstance(answer, Duplicate) and answer.changed,
         )
+
+    def decode_result(self, result: str | None) -> R:
+        """A result of this kind, from JSON."""
+        decoded: R = self.kind.signature.decode_result(result)
+        return decoded
+
+    # --- declaring ---
+
+    def migrate(self, *, from_version: int) -> Callable[[Migration], Migration]:
+        """Declare how arguments of this version become those of the next; as plain data."""
+
+        def add(migration: Migration) -> Migration:
+            self.kind.versions.add(from_version, migration)
+            return migration
+
+        return add
+
+    def before(self, hook: B) -> B:
+        """Declare what is called before each body of this kind; docs/guides/hooks.md."""
+        self.kind.hooks.add(When.BEFORE, hook)
+        return hook
+
+    def after(self, hook: A) -> A:
+        self.kind.hooks.add(When.AFTER, hook)
+        return hook
+
+    def error(self, hook: E) -> E:
+        self.kind.hooks.add(When.ERROR, hook)
+        return hook
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, as in a test; nothing is enqueued."""
@@ -193,13 +223,4 @@ class SyncKind(Generic[P, R]):
         """Save the task. When this returns it survives the death of every process of ours."""
         task = self._kind.new(*args, **kwargs)
         [answer] = self._bridge.run(lambda entrance: entrance.enqueue(task))
-        handle = self._kind.handle(answer)
-        decode = self._kind.kind.signature.decode_result
-        return SyncHandle(handle.id, self._bridge, decode, duplicate=handle.duplicate)
-
-
-def _instant(name: str, moment: datetime | None) -> Instant | None:
-    try:
-        return None if moment is None else as_instant(moment)
-    except ValueError as error:
-        raise InvalidOption(f"{name}: {error}") from None
+        return SyncHandle(self._kind.handle(answer), self._bridge)

@@ -8,6 +8,7 @@ from typing import Self
 from taskyard.bridge import Bridge
 from taskyard.domain.classify import Classifier
 from taskyard.domain.retention import Retention
+from taskyard.engine.hooks import Hooks
 from taskyard.engine.registry import Registry
 from taskyard.verbs.every import EveryVerb
 from taskyard.verbs.sync import SyncYard, Twin
@@ -25,13 +26,15 @@ class Yard(EveryVerb):
         self.retention.check()
         self.registry = Registry()
         self.classifier = Classifier()
+        self._hooks = Hooks()
+        self._declared_crons = {}
         self._settle()
         self._bridge = Bridge(lambda: Twin(self))
 
     @property
     def sync(self) -> SyncYard:
         """The same verbs for callers that block; docs/guides/sync.md."""
-        return SyncYard(self._bridge)
+        return SyncYard(self, self._bridge)
 
     async def __aenter__(self) -> Self:
         await self.open()

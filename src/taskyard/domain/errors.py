@@ -6,6 +6,7 @@ TaskyardError
 │   ├── InvalidArguments
 │   ├── InvalidOption
 │   └── PayloadTooLarge
+├── TaskRefused                 there is no room for it: a full lane, a held key; nothing was stored
 ├── InvalidHandler              a function that cannot be a handler
 ├── ConfigurationError          a URL, a setting or an application that cannot be used
 ├── NotFound                    no such task, lane, node
@@ -57,6 +58,12 @@ class InvalidOption(InvalidTask):
 
 class PayloadTooLarge(InvalidTask):
     code = "payload_too_large"
+
+
+class TaskRefused(TaskyardError):
+    """Not wrong, only not now: the lane is full, or a key is held and the caller does not wait."""
+
+    code = "refused"
 
 
 class InvalidHandler(TaskyardError):

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterator
 from enum import StrEnum
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from taskyard.domain.errors import InvalidHandler
 from taskyard.engine.context import Context
@@ -21,6 +21,9 @@ log = logger("hooks")
 Before = Callable[[Context], Awaitable[None] | None]
 After = Callable[[Context, Any], Awaitable[None] | None]
 OnError = Callable[[Context, BaseException], Awaitable[None] | None]
+B = TypeVar("B", bound=Before)
+A = TypeVar("A", bound=After)
+E = TypeVar("E", bound=OnError)
 
 
 class When(StrEnum):

@@ -22,6 +22,7 @@ from taskyard.domain.errors import InvalidHandler
 from taskyard.engine.log import logger
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 CLOSE_SECONDS = 10.0  # after which a resource that is being closed is left to itself
 
@@ -30,16 +31,18 @@ log = logger("resources")
 Made = AbstractAsyncContextManager[T] | AbstractContextManager[T]
 
 
-class Resource(Generic[T]):
+class Resource(Generic[T_co]):
     """What `@yard.resource` makes of a function: how to make the thing, not the thing."""
 
-    def __init__(self, function: Callable[[], AsyncIterator[T] | Iterator[T] | Made[T]]) -> None:
+    def __init__(
+        self, function: Callable[[], AsyncIterator[T_co] | Iterator[T_co] | Made[T_co]]
+    ) -> None:
         self.name = function.__name__
         if inspect.signature(function).parameters:
             raise InvalidHandler(f"resource {self.name} takes no arguments: a worker makes it")
         self._make = _context_manager(function)
 
-    def make(self) -> Made[T]:
+    def make(self) -> Made[T_co]:
         made = self._make()
         if not isinstance(made, AbstractAsyncContextManager | AbstractContextManager):
             raise InvalidHandler(
@@ -100,6 +103,10 @@ class Resources:
                 log.error("a resource does not close and is left", resource=resource.name)
             except Exception:
                 log.exception("close", resource=resource.name)
+
+    @property
+    def are_used(self) -> bool:
+        return bool(self._kept)
 
     @property
     def tasks(self) -> set[asyncio.Task[Any]]:

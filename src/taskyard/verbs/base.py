@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from taskyard.bridge import Bridge
 from taskyard.domain.classify import Classifier
+from taskyard.domain.cron import Cron
 from taskyard.domain.retention import Retention
+from taskyard.engine.hooks import Hooks
 from taskyard.engine.notifier import Notifier
 from taskyard.engine.registry import Registry
 from taskyard.engine.waiting import WaitingRoom
@@ -23,8 +27,21 @@ class Ground:
     retention: Retention
     registry: Registry
     classifier: Classifier
+    _hooks: Hooks
+    _declared_crons: dict[str, Cron]
     store: Store
     _notifier: Notifier
     _waiting: WaitingRoom
     _workers: list[Worker]
     _bridge: Bridge[Any]
+
+    def _retention_of_routes(self) -> Retention:
+        """What is said of a kind holds for its older names and versions too."""
+        said = self.retention.kinds
+        kinds = {
+            route: said[kind.name]
+            for kind in self.registry
+            if kind.name in said
+            for route in kind.versions.routes
+        }
+        return msgspec.structs.replace(self.retention, kinds={**kinds, **said})

@@ -9,4 +9,4 @@ from taskyard.verbs.working import Working
 
 
 class EveryVerb(Declaring, LaneVerbs, OverviewVerbs, Working):
-    """What `Yard` is, but for how it is made."""
+    """What `Yard` is, but for how it is made. A worker declares crons, so their verbs are there."""

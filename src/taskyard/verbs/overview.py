@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+from taskyard.domain.clock import micros
 from taskyard.domain.lane import Audited
 from taskyard.domain.node import Node
 from taskyard.domain.retention import Pruned
+from taskyard.domain.statistics import KindStatistics, by_kind
 from taskyard.engine.maintenance.prune import prune
+from taskyard.options import instant
 from taskyard.store.port import Check
 from taskyard.verbs.base import DEFAULT_ACTOR, Ground
 
+DAY = timedelta(days=1)
+
 
 class OverviewVerbs(Ground):
+    async def statistics(self, *, since: datetime | timedelta = DAY) -> list[KindStatistics]:
+        """How each kind has fared since then, or for so long; to the hour."""
+        if isinstance(since, timedelta):
+            start = await self.store.now() - micros(since.total_seconds())
+        else:
+            start = instant("since", since) or 0
+        return by_kind(await self.store.tallied(start))
+
     async def nodes(self) -> list[Node]:
         return await self.store.nodes()
 
@@ -32,7 +45,9 @@ class OverviewVerbs(Ground):
 
         Workers do it daily by themselves. `told` hears how many tasks have gone so far.
         """
-        retention = self.retention if older_than is None else self.retention.older_than(older_than)
+        retention = self._retention_of_routes()
+        if older_than is not None:
+            retention = retention.older_than(older_than)
         return await prune(self.store, retention, actor=actor, dry_run=dry_run, told=told)
 
     async def diagnose(self) -> Sequence[Check]:

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from taskyard.bridge import Bridge
-from taskyard.handle import SyncHandle, plain
+from taskyard.handle import SyncHandle
 from taskyard.store.url import is_in_memory
 from taskyard.verbs.every import EveryVerb
 
@@ -27,7 +27,9 @@ class Twin(EveryVerb):
         self.retention = other.retention
         self.registry = other.registry
         self.classifier = other.classifier
-        self._bridge = other._bridge  # noqa: SLF001 - a twin
+        self._hooks = other._hooks  # noqa: SLF001 - a twin
+        self._declared_crons = other._declared_crons  # noqa: SLF001
+        self._bridge = other._bridge  # noqa: SLF001
         self._settle(other.store if is_in_memory(other.url) else None)
 
     async def close(self) -> None:
@@ -39,7 +41,8 @@ class Twin(EveryVerb):
 
 
 class _OnBridge:
-    def __init__(self, bridge: Bridge[Twin]) -> None:
+    def __init__(self, yard: EveryVerb, bridge: Bridge[Twin]) -> None:
+        self._yard = yard
         self._bridge = bridge
 
     def run(self, ask: Callable[[Twin], Coroutine[Any, Any, T]]) -> T:
@@ -71,6 +74,9 @@ class SyncYard(_OnBridge):
     find = _blocking(EveryVerb.find)
     ending = _blocking(EveryVerb.ending)
     cancel = _blocking(EveryVerb.cancel)
+    cancel_all = _blocking(EveryVerb.cancel_all)
+    pause_task = _blocking(EveryVerb.pause_task)
+    resume_task = _blocking(EveryVerb.resume_task)
     retry = _blocking(EveryVerb.retry)
     prioritize = _blocking(EveryVerb.prioritize)
     explain = _blocking(EveryVerb.explain)
@@ -86,6 +92,13 @@ class SyncYard(_OnBridge):
     key_rules = _blocking(EveryVerb.key_rules)
     limit_key = _blocking(EveryVerb.limit_key)
 
+    crons = _blocking(EveryVerb.crons)
+    set_cron = _blocking(EveryVerb.set_cron)
+    pause_cron = _blocking(EveryVerb.pause_cron)
+    resume_cron = _blocking(EveryVerb.resume_cron)
+    drop_cron = _blocking(EveryVerb.drop_cron)
+
+    statistics = _blocking(EveryVerb.statistics)
     nodes = _blocking(EveryVerb.nodes)
     audit = _blocking(EveryVerb.audit)
     prune = _blocking(EveryVerb.prune)
@@ -93,7 +106,7 @@ class SyncYard(_OnBridge):
 
     def handle(self, task_id: str) -> SyncHandle[Any]:
         """A handle on a task known by its id; its result comes as plain data."""
-        return SyncHandle(task_id, self._bridge, plain)
+        return SyncHandle(self._yard.handle(task_id), self._bridge)
 
     def close(self) -> None:
         """Close these connections and end the loop; the next verb begins anew."""

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from taskyard.bridge import Blocking
-from taskyard.domain.errors import NotFound
+from taskyard.domain.clock import Instant
+from taskyard.domain.errors import IllegalTransition, InvalidOption, NotFound
 from taskyard.domain.explain import Explanation
-from taskyard.domain.state import State
+from taskyard.domain.state import WAITING, State
 from taskyard.domain.task import Enqueue, NewTask, Task, TaskQuery
-from taskyard.handle import Handle, plain
+from taskyard.engine import journal
+from taskyard.engine.dependencies import plain
+from taskyard.handle import Handle
 from taskyard.store.joining import joining
-from taskyard.store.port import Cancellation, Ending
+from taskyard.store.port import Cancellation, Ending, Pausing
 from taskyard.verbs.base import DEFAULT_ACTOR, Ground
+
+PAGE = 100  # tasks looked at in one step
 
 
 class TaskVerbs(Ground):
@@ -25,6 +33,7 @@ class TaskVerbs(Ground):
     async def enqueue(self, *tasks: NewTask) -> list[Enqueue]:
         """Save these tasks, all or none: `await yard.enqueue(a.new(1), b.new(2))`."""
         answers = await self.store.enqueue(tasks)
+        journal.enqueued(tasks, answers)
         self._notifier.ring()
         return answers
 
@@ -60,6 +69,53 @@ class TaskVerbs(Ground):
         answer = await self.store.cancel(task_id, actor=actor)
         self._notifier.ring()
         return answer
+
+    async def cancel_all(
+        self,
+        *,
+        key: str | None = None,
+        kind: str | None = None,
+        lane: str | None = None,
+        actor: str = DEFAULT_ACTOR,
+    ) -> int:
+        """Cancel everything with this key, of this kind or in this lane that is here now and has
+        not ended: `await yard.cancel_all(key="sub:7", actor="system")`. How many were cancelled,
+        or asked to stop.
+        """
+        if key is None and kind is None and lane is None:
+            raise InvalidOption("cancel_all needs a key, a kind or a lane")
+        done: set[str] = set()
+        begun = await self.store.now()
+        while True:
+            before = len(done)
+            for state in (*WAITING, State.RUNNING):
+                query = TaskQuery(state=state, key=key, kind=kind, lane=lane, limit=PAGE)
+                await self._cancel_found(query, begun, done, actor)
+            if len(done) == before:  # nothing has slipped from one state into another meanwhile
+                return len(done)
+
+    async def _cancel_found(
+        self, query: TaskQuery, begun: Instant, done: set[str], actor: str
+    ) -> None:
+        while page := await self.store.find(query):
+            for task in page:
+                if task.id in done or task.created_at > begun or task.asked == "cancel":
+                    continue
+                with contextlib.suppress(NotFound, IllegalTransition):  # it has ended meanwhile
+                    await self.cancel(task.id, actor=actor)
+                    done.add(task.id)
+            query = msgspec.structs.replace(query, after=page[-1].no)
+
+    async def pause_task(self, task_id: str, *, actor: str = DEFAULT_ACTOR) -> Pausing:
+        """Pause a waiting task, or ask a running one to end at its next checkpoint."""
+        answer = await self.store.pause(task_id, actor=actor)
+        self._notifier.ring()
+        return answer
+
+    async def resume_task(self, task_id: str, *, actor: str = DEFAULT_ACTOR) -> None:
+        """Let a paused task wait again where it stood; it goes on from its checkpoint."""
+        await self.store.resume(task_id, actor=actor)
+        self._notifier.ring()
 
     async def retry(self, task_id: str, *, actor: str = DEFAULT_ACTOR) -> None:
         await self.store.retry(task_id, actor=actor)

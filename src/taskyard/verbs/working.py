@@ -12,12 +12,13 @@ from typing import Any
 
 from taskyard.domain.node import DEFAULT_LEASE_SECONDS
 from taskyard.engine.worker import DEFAULT_GRACE, DEFAULT_SLOTS, Worker
+from taskyard.verbs.crons import CronVerbs
 from taskyard.verbs.life import Life
 
 EXIT_INTERRUPTED = 130
 
 
-class Working(Life):
+class Working(CronVerbs, Life):
     def worker(
         self,
         *,
@@ -27,38 +28,49 @@ class Working(Life):
         node_id: str | None = None,
         lease_seconds: float = DEFAULT_LEASE_SECONDS,
         grace: float = DEFAULT_GRACE,
+        memory_limit: int | None = None,
     ) -> Worker:
-        """A worker in this process: `await worker.start()`, later `await worker.stop()`."""
+        """A worker in this process: `await worker.start()`, later `await worker.stop()`.
+
+        Over its `memory_limit` (bytes, without isolated processes) it drains by itself.
+        """
         worker = Worker(
             self.store,
             self.registry,
             self._notifier,
             slots=slots,
-            kinds=kinds,
+            kinds=self.registry.routes(kinds),
             capabilities=capabilities,
             node_id=node_id,
             lease_seconds=lease_seconds,
             grace=grace,
-            retention=self.retention,
+            memory_limit=memory_limit,
+            retention=self._retention_of_routes(),
             on_end=self._waiting.told,
+            prepare=self._declare_crons,
         )
         self._workers.append(worker)
         return worker
 
     async def work(self, **options: Any) -> None:
-        """Be a worker until SIGTERM or SIGINT; a second signal stops at once."""
+        """Be a worker until SIGTERM or SIGINT; a second signal stops at once.
+
+        One that is over its `memory_limit` leaves the process with exit code 76.
+        """
         worker = self.worker(**options)
         stopped = asyncio.Event()
         loop = asyncio.get_running_loop()
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, _on_signal, stopped)
         try:
-            await worker.run_until(stopped)
+            code = await worker.run_until(stopped)
         finally:
             for name in (signal.SIGTERM, signal.SIGINT):
                 with contextlib.suppress(ValueError):
                     loop.remove_signal_handler(name)
             await self.close()
+        if code:
+            raise SystemExit(code)
 
 
 def _on_signal(stopped: asyncio.Event) -> None:
