@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from taskyard.domain.state import State
+from taskyard.domain.task import OnFailure
 from taskyard.store.port import Store
 from tests.conformance.places import MAKERS, Maker, Place
 from tests.conformance.verbs import (
     LEASE_SECONDS,
     bare,
     enqueued,
+    failed,
     finish,
     hold,
     ids,
@@ -89,3 +92,35 @@ async def test_an_attempt_starts_once(store: Store, place: Place) -> None:
     await store.mark_started([hold(task)])
 
     assert (await seen(store, task.id)).started_at == began
+
+
+@pytest.mark.spec("engine-19", "engine-25")
+async def test_a_checkpoint_is_of_the_accepted_attempt_alone(store: Store) -> None:
+    worker = await node(store)
+    first = await running(store, worker)
+    assert await store.checkpoint(hold(first), "[1]")
+    await finish(store, released(first))
+    assert not await store.checkpoint(hold(bare(first)), "[2]")  # it does not run
+    again = await worker.claim_one()
+    assert not await store.checkpoint(hold(bare(first)), "[3]")  # nor as that attempt
+    other = msgspec.structs.replace(again, lease=again.lease + 1)
+    assert not await store.checkpoint(hold(other), "[4]")  # nor there
+
+    assert (await seen(store, first.id)).checkpoint == "[1]"
+    assert await store.checkpoint(hold(bare(again)), "[5]")
+
+
+@pytest.mark.spec("engine-17")
+async def test_a_dependency_that_ends_a_second_time_counts_once(store: Store) -> None:
+    worker = await node(store)
+    one, other = await running(store, worker), await running(store, worker)
+    needed = (one.id, other.id)
+    dependent = await enqueued(store, depends_on=needed, on_failure=OnFailure.RUN)
+    for _ in range(2):
+        await finish(store, failed(one, retry=False))
+        await store.retry(one.id, actor="ann")
+        one = await worker.claim_one()
+
+    kept = await seen(store, dependent)
+
+    assert (kept.state, kept.waits_for) == (State.PENDING, 1)

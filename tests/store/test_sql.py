@@ -109,27 +109,50 @@ INTENDED = [
     ("claim", "again", "taskyard_running_lease"),
     ("claim", "streams", "taskyard_ready"),
     ("claim", "streams", "taskyard_running_lane"),
-    ("claim", "candidates", "taskyard_ready (lane=? AND route=? AND rota=?)"),
+    ("claim", "candidates", "taskyard_ready (lane=? AND route=?)"),
+    ("claim", "heads", "taskyard_ready (lane=? AND route>?)"),
     ("claim", "take", "INTEGER PRIMARY KEY"),
     ("claim", "load", "INTEGER PRIMARY KEY"),
+    ("order", "present", "taskyard_ready (lane=? AND route>?)"),
+    ("order", "last", "taskyard_rounds (lane=? AND rotation=?)"),
+    ("order", "groups", "taskyard_groups (lane=? AND rotation=? AND route=?)"),
+    ("order", "queue", "INTEGER PRIMARY KEY"),
+    ("order", "queued", "taskyard_parked_lane (lane=?)"),
     ("keys", "heads", "taskyard_parked (parked_on=?"),
     ("keys", "waited", "taskyard_parked (parked_on=?"),
     ("keys", "held", "PRIMARY KEY (key=?)"),
     ("keys", "patterns_waited", "taskyard_parked (parked_on>?)"),
+    ("rates", "full", "PRIMARY KEY (key=?)"),
+    ("rates", "due", "taskyard_buckets_opening (opens_at>? AND opens_at<?)"),
+    ("rates", "forget_full", "taskyard_buckets_full (full_at<?)"),
     ("finish", "accepted", "INTEGER PRIMARY KEY"),
     ("finish", "settle", "INTEGER PRIMARY KEY"),
     ("finish", "complete", "INTEGER PRIMARY KEY"),
     ("finish", "give_back", "PRIMARY KEY (key=? AND no=?)"),
+    ("dependencies", "dependents", "taskyard_dependents (id=?)"),
+    ("dependencies", "meet", "taskyard_dependents (id=?)"),
+    ("dependencies", "unmet", "PRIMARY KEY (no=?)"),
     ("enqueue", "clashes", "taskyard_dedup (dedup=?)"),
-    ("upkeep", "promote", "taskyard_due (run_at<?)"),
+    ("intake", "keepers", "taskyard_dedup (dedup=?)"),
+    ("intake", "depth", "taskyard_ready (lane=?)"),
+    ("intake", "depth", "taskyard_parked_lane (lane=?)"),
+    ("intake", "depth", "taskyard_pending_lane (lane=?)"),
+    ("upkeep", "due", "taskyard_due (run_at<?)"),
     ("upkeep", "next_due", "taskyard_due"),
+    ("upkeep", "next_due", "taskyard_buckets_opening"),
+    ("upkeep", "next_due", "taskyard_lanes_opening"),
+    ("upkeep", "next_due", "taskyard_lanes_paused_until"),
     ("upkeep", "expired", "taskyard_deadlines"),
     ("upkeep", "runs", "taskyard_running_lease (lease=?)"),
     ("nodes", "holds", "taskyard_running_lease (lease=?)"),
     ("prune", "look", "taskyard_ended_at (state=?"),
+    ("prune", "look", "taskyard_dependents (id=?)"),
     ("prune", "drop_keys", "PRIMARY KEY (key=? AND no=?)"),
     ("prune", "drop_failures", "PRIMARY KEY (no=?)"),
-    ("read", "before", "taskyard_ready (lane=? AND route=? AND rota=?"),
+    ("prune", "drop_dependencies", "PRIMARY KEY (no=?)"),
+    ("figures", "tallied", "PRIMARY KEY (hour>?)"),
+    ("read", "before", "taskyard_ready (lane=? AND route=?"),
+    ("read", "head", "taskyard_ready (lane=? AND route>?)"),
 ]
 
 
@@ -153,7 +176,7 @@ def test_a_list_of_ended_tasks_is_read_in_its_order(db: apsw.Connection) -> None
     assert not any("TEMP B-TREE" in line for line in lines), lines
 
 
-TASKS = r"taskyard_(?:tasks|held|failures|payloads|task_keys)"
+TASKS = r"taskyard_(?:tasks|held|failures|payloads|task_keys|dependencies|checkpoints)"
 WHOLE = [(f"{v}:{n}", sql) for v, n, sql in statements() if re.search(TASKS, sql)]
 # The filters of a listing are put together when it is asked for.
 WHOLE = [(w, sql) for w, sql in WHOLE if "{conditions}" not in sql and not w.startswith("read:by_")]

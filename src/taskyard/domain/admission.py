@@ -31,6 +31,7 @@ class Room(msgspec.Struct, frozen=True):
     lanes: Mapping[int, int | None]
     keys: Mapping[str, int] = {}
     ahead: int = 0  # beyond the slots, only for tasks with no keys in lanes with no limit
+    fifo: frozenset[int] = frozenset()  # lanes that start their first task or nothing
 
 
 class Admission(msgspec.Struct, frozen=True):
@@ -57,6 +58,9 @@ def admit(candidates: Sequence[Candidate], room: Room) -> Admission:
         if lane_room is not None and lane_room <= 0:
             continue
         blocking = next((key for key in candidate.keys if keys[key] <= 0), None)
+        if blocking is not None and candidate.lane in room.fifo:
+            lanes[candidate.lane] = 0
+            continue
         if blocking is not None:
             parked.append((candidate, blocking))
             continue

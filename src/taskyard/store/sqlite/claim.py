@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Sequence
+from collections import Counter
 
 import msgspec
 
 from taskyard.domain.admission import Admission, Candidate, Room, admit, interleave
+from taskyard.domain.clock import Instant
+from taskyard.domain.lane import Order
 from taskyard.domain.node import NodeState
 from taskyard.domain.task import Claimed
 from taskyard.store.port import Claim, ClaimRequest
-from taskyard.store.sqlite import due, keys
+from taskyard.store.sqlite import candidates, due, keys, rates
+from taskyard.store.sqlite.candidates import MAX_SET, Stream
+from taskyard.store.sqlite.found import Found
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
 
 # A claim looks at so many sets of candidates at most; what it parks on the way stays parked, so
 # the next claim goes on where this one stopped. Where much is parked the sets grow: whoever waits
 # behind a long row of blocked tasks waits for fewer claims.
 MAX_ROUNDS = 8
-MAX_SET = 500
 LOADED_AT_ONCE = 100
 GROWTH = 2
-
-_Place = tuple[int, int]
 
 
 class _NodeRow(msgspec.Struct, array_like=True):
@@ -35,27 +35,13 @@ class _NodeRow(msgspec.Struct, array_like=True):
     yard_paused: int
 
 
-class _Stream(msgspec.Struct, array_like=True):
-    lane: int
-    route: int
-    room: int | None
-
-
-class _Found(Candidate, array_like=True, frozen=True):
-    deadline: int | None = None
-
-
-def _place(candidate: Candidate) -> _Place:
-    return candidate.priority, candidate.seq
-
-
 class _ClaimedRow(Claimed, array_like=True, frozen=True):
     pass
 
 
 def claim(tx: Tx, request: ClaimRequest) -> Claim:
     sql = tx.sql("claim")
-    found = tx.value(sql["node"], request.lease, tx.boot_id, tx.boot)
+    found = tx.value(sql["node"], request.lease, tx.boot_id, tx.boot, tx.now)
     if found is None:
         return Claim([], refused="this lease has ended")
     node = msgspec.json.decode(found, type=_NodeRow)
@@ -109,35 +95,44 @@ class _Search:
 
     def _round(self) -> bool:
         """One set of candidates; says whether another look could find more."""
-        streams = self._tx.rows(list[_Stream], self._sql["streams"], self._request.lease)
-        open_streams = [s for s in streams if s.room is None or s.room > 0]
-        if not open_streams:
+        tx = self._tx
+        streams = candidates.streams(tx, self._request.lease, self._slots)
+        if not streams:
             return False
-        by_lane, cut_short = self._candidates(open_streams)
-        found = list(interleave(list(by_lane.values()), start=self._request.number))
-        expired = [c for c in found if c.deadline is not None and c.deadline <= self._tx.now]
+        look = candidates.look(tx, streams, min(self._slots + self._ahead, MAX_SET), self._reach)
+        if keys.passed_over(tx, look.moved_back):
+            return True  # whoever waited behind them comes before what follows
+        found = list(interleave(list(look.lanes.values()), start=self._request.number))
+        expired = [c for c in (*found, *look.walls) if _is_late(c, tx.now)]
         if expired:
-            due.expire_these(self._tx, [c.no for c in expired])
+            due.expire_these(tx, [c.no for c in expired])
             carriers = [c.keys for c in expired if c.keys]
             if carriers:
-                keys.passed_over(self._tx, carriers)
-                return True  # whoever waited behind them comes before what follows
+                keys.passed_over(tx, carriers)
+                return True  # the same
             gone = {c.no for c in expired}
             found = [c for c in found if c.no not in gone]
+        rooms = keys.rooms(tx, (key for c in found for key in c.keys))
+        admission = self._admit(found, streams, rooms.free)
+        self._apply(admission)
+        self._take_tokens(admission, streams, rooms)
+        moved = bool(expired or admission.parked)
+        # Tasks that may not be claimed ahead would be found again and again.
+        return moved or (look.cut_short and bool(admission.admitted or admission.ahead))
+
+    def _admit(self, found: list[Found], streams: list[Stream], free: dict[str, int]) -> Admission:
         room = Room(
             slots=self._slots,
-            lanes={s.lane: s.room for s in open_streams},
-            keys=keys.room(self._tx, (key for c in found for key in c.keys)),
+            lanes={s.lane: s.room for s in streams},
+            keys=free,
             ahead=self._ahead,
+            fifo=frozenset(s.lane for s in streams if s.order is Order.FIFO),
         )
         admission = admit(found, room)
         giving_way = self._giving_way(admission, room)
-        if giving_way is not None:
-            admission = admit(found[: [c.no for c in found].index(giving_way.no) + 1], room)
-        self._apply(admission)
-        moved = bool(expired or admission.parked)
-        # Tasks that may not be claimed ahead would be found again and again.
-        return moved or (cut_short and bool(admission.admitted or admission.ahead))
+        if giving_way is None:
+            return admission
+        return admit(found[: [c.no for c in found].index(giving_way.no) + 1], room)
 
     def _giving_way(self, admission: Admission, room: Room) -> Candidate | None:
         """The first that parks on one key and leaves room in another to those who wait for it.
@@ -153,25 +148,6 @@ class _Search:
             return None
         waited = keys.waited(self._tx, (key for names in left.values() for key in names))
         return next((c for c, names in left.items() if not waited.isdisjoint(names)), None)
-
-    def _candidates(self, streams: Sequence[_Stream]) -> tuple[dict[int, list[_Found]], bool]:
-        """The heads of each lane, in its order; and whether there was more behind them."""
-        lanes: dict[int, list[list[_Found]]] = {}
-        horizons: dict[int, _Place] = {}
-        want = min(self._slots + self._ahead, MAX_SET)
-        cut_short = False
-        for stream in streams:
-            fits = want if stream.room is None else min(want, stream.room)
-            limit = min(fits * self._reach, MAX_SET)
-            found = self._tx.rows(
-                list[_Found], self._sql["candidates"], stream.lane, stream.route, limit
-            )
-            if len(found) == limit:
-                cut_short = True
-                last = _place(found[-1])
-                horizons[stream.lane] = min(horizons.get(stream.lane, last), last)
-            lanes.setdefault(stream.lane, []).append(found)
-        return {lane: _merge(rows, horizons.get(lane)) for lane, rows in lanes.items()}, cut_short
 
     def _apply(self, admission: Admission) -> None:
         started = [c.no for c in admission.admitted]
@@ -191,6 +167,17 @@ class _Search:
             others = (tuple(k for k in c.keys if k != key) for c, key in admission.parked)
             keys.passed_over(self._tx, others)
 
+    def _take_tokens(self, admission: Admission, streams: list[Stream], rooms: keys.Rooms) -> None:
+        rated = {s.lane: (s.rate, s.full_at) for s in streams if s.rate is not None}
+        if rated:
+            started = Counter(c.lane for c in admission.admitted)
+            for lane, (rate, full_at) in rated.items():
+                if started[lane]:
+                    rates.take_of_lane(self._tx, lane, rate, full_at, started[lane])
+        if rooms.rates:
+            taken = Counter(key for c in admission.admitted for key in c.keys)
+            rates.settle(self._tx, rooms.rates, taken, keys.waited(self._tx, rooms.rates))
+
     def _take(self, taken: list[int], started_at: int | None) -> None:
         if taken:
             self._tx.run(
@@ -203,10 +190,8 @@ class _Search:
             )
 
 
-def _merge(rows: Sequence[Sequence[_Found]], horizon: _Place | None) -> list[_Found]:
-    """One lane's candidates in its order, as far as nothing unseen can come before them."""
-    merged = heapq.merge(*rows, key=_place)
-    return [c for c in merged if horizon is None or _place(c) <= horizon]
+def _is_late(found: Found, now: Instant) -> bool:
+    return found.deadline is not None and found.deadline <= now
 
 
 def _load(tx: Tx, taken: list[int]) -> list[Claimed]:
@@ -214,5 +199,5 @@ def _load(tx: Tx, taken: list[int]) -> list[Claimed]:
     rows: list[Claimed] = []
     for at in range(0, len(taken), LOADED_AT_ONCE):
         portion = numbers(taken[at : at + LOADED_AT_ONCE])
-        rows += tx.rows(list[_ClaimedRow], tx.sql("claim")["load"], portion)
+        rows += tx.rows(list[_ClaimedRow], tx.sql("claim")["load"], portion, tx.now)
     return rows

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from taskyard.domain.clock import micros
+from taskyard.domain.cron import CronEntry
 from taskyard.domain.lane import Audited, KeyRule, Lane
 from taskyard.domain.moved import Moved
-from taskyard.domain.task import Task, TaskQuery, Until
-from taskyard.store.sqlite.enqueue import lane_number, route_number
+from taskyard.domain.task import OnFailure, Task, TaskQuery, Until
+from taskyard.store.sqlite.names import lane_number, route_number
 from taskyard.store.sqlite.read import list_tasks
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
 
@@ -16,9 +17,9 @@ from taskyard.store.sqlite.tx import Tx, numbers, to_json
 def export(tx: Tx, after: int | None, limit: int) -> list[Moved]:
     tasks = list_tasks(tx, TaskQuery(after=after, limit=limit))
     asked = numbers(task.no for task in tasks)
-    rows = tx.rows(list[tuple[int, Until | None, bool]], tx.sql("copy")["dedup"], asked)
-    dedup = {no: (until, kept) for no, until, kept in rows}
-    return [Moved(task, *dedup[task.no]) for task in tasks]
+    rows = tx.rows(list[tuple[int, Until | None, bool, int]], tx.sql("copy")["more"], asked)
+    more = {no: (until, kept, rank) for no, until, kept, rank in rows}
+    return [Moved(task, *more[task.no]) for task in tasks]
 
 
 def import_tasks(tx: Tx, moved: Sequence[Moved]) -> None:
@@ -32,23 +33,49 @@ def import_tasks(tx: Tx, moved: Sequence[Moved]) -> None:
     tx.run(sql["results"], to_json(results))
     progress = [(task.no, to_json(task.progress)) for task in tasks if task.progress]
     tx.run(sql["progress"], to_json(progress))
+    points = [(task.no, task.checkpoint) for task in tasks if task.checkpoint is not None]
+    tx.run(sql["checkpoints"], to_json(points))
+    _import_dependencies(tx, tasks)
     tx.run(sql["failures"], to_json([row for task in tasks for row in _failures(task)]))
     tx.run(sql["keys"], to_json([(task.no, key) for task in tasks for key in task.keys]))
     tx.run(sql["numbers"], max(max(task.no, task.seq) for task in tasks))
 
 
+def _import_dependencies(tx: Tx, tasks: Sequence[Task]) -> None:
+    """Those it depends on were taken over before it: what has not ended of them is waited for."""
+    sql = tx.sql("copy")
+    edges = [
+        (task.no, place, one, int(task.waits_for > 0))
+        for task in tasks
+        for place, one in enumerate(task.depends_on)
+    ]
+    if edges:
+        tx.run(sql["dependencies"], to_json(edges))
+        tx.run(tx.sql("dependencies")["await"], to_json(sorted({edge[2] for edge in edges})))
+
+
 def import_settings(
-    tx: Tx, lanes: Sequence[Lane], rules: Sequence[KeyRule], audit: Sequence[Audited]
+    tx: Tx,
+    lanes: Sequence[Lane],
+    rules: Sequence[KeyRule],
+    audit: Sequence[Audited],
+    crons: Sequence[CronEntry],
 ) -> None:
     sql = tx.sql("copy")
     for lane in lanes:
         lane_number(tx, lane.name)
-    rows = [(n.name, n.capacity, int(n.paused), n.paused_reason, n.order) for n in lanes]
-    tx.run(sql["lanes"], to_json(rows))
-    tx.run(sql["rules"], to_json([(rule.pattern, rule.limit) for rule in rules]))
+    tx.run(sql["lanes"], to_json([_lane_row(lane) for lane in lanes]))
+    tx.run(sql["rules"], to_json([(rule.pattern, rule.limit, rule.rate) for rule in rules]))
+    tx.run(sql["crons"], to_json([(c.cron.name, c.cron, c.next_at, c.last_at) for c in crons]))
     tx.run(
         sql["audit"], to_json([(a.no, a.at, a.actor, a.action, a.subject, a.detail) for a in audit])
     )
+
+
+def _lane_row(lane: Lane) -> tuple[object, ...]:
+    """In the order of lanes in sql/copy.sql."""
+    paused = (int(lane.paused), lane.paused_reason, lane.paused_until)
+    return (lane.name, lane.capacity, *paused, lane.order, lane.ageing, lane.max_depth, lane.rate)
 
 
 def _row(tx: Tx, moved: Moved) -> tuple[object, ...]:
@@ -79,6 +106,9 @@ def _row(tx: Tx, moved: Moved) -> tuple[object, ...]:
         task.started_at,
         task.ended_at,
         task.node,
+        moved.rank,
+        task.waits_for,
+        None if task.on_failure is OnFailure.CANCEL else task.on_failure,
     )
 
 

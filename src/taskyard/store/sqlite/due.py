@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from taskyard.domain.state import Reason, State
 from taskyard.store.port import Promoted
-from taskyard.store.sqlite import keys
+from taskyard.store.sqlite import dependencies, keys, opening, order
 from taskyard.store.sqlite.tx import Tx, numbers
 
 
 def promote(tx: Tx, limit: int) -> Promoted:
-    sql = tx.sql("upkeep")
-    count = tx.run(sql["promote"], tx.now, limit)
-    return Promoted(count, tx.value(sql["next_due"]))
+    tasks = tx.rows(list[int], tx.sql("upkeep")["due"], tx.now, limit)
+    if tasks:
+        order.queue(tx, tasks, Reason.DUE)
+    return Promoted(len(tasks) + opening.open_due(tx, limit), next_due(tx))
 
 
 def next_due(tx: Tx) -> int | None:
@@ -24,10 +26,6 @@ def any_late(tx: Tx) -> bool:
     return tx.value(tx.sql("upkeep")["any_late"], tx.now) is not None
 
 
-def promote_these(tx: Tx, due: Sequence[int]) -> None:
-    tx.run(tx.sql("upkeep")["promote_these"], tx.now, numbers(due))
-
-
 def expire(tx: Tx, limit: int) -> int:
     late = tx.rows(list[tuple[int, tuple[str, ...]]], tx.sql("upkeep")["expired"], tx.now, limit)
     if late:
@@ -37,6 +35,8 @@ def expire(tx: Tx, limit: int) -> int:
 
 
 def expire_these(tx: Tx, late: Sequence[int]) -> None:
-    tx.run(tx.sql("upkeep")["expire"], numbers(late), tx.now)
-    ids = tx.rows(list[str], tx.sql("upkeep")["ids"], numbers(late))
-    tx.audit("system", [("expired", f"task:{task_id}", "deadline passed") for task_id in ids])
+    sql = tx.sql("upkeep")
+    tx.run(sql["expire"], numbers(late), tx.now)
+    tasks = tx.rows(list[tuple[str, bool]], sql["ids"], numbers(late))
+    tx.audit("system", [("expired", f"task:{task_id}", "deadline passed") for task_id, _ in tasks])
+    dependencies.ended(tx, [(task_id, State.FAILED) for task_id, awaited in tasks if awaited])

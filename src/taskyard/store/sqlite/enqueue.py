@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from taskyard.domain.clock import micros
 from taskyard.domain.errors import StaleAttempt
+from taskyard.domain.lane import Order
 from taskyard.domain.node import Hold
 from taskyard.domain.state import State
-from taskyard.domain.task import Duplicate, Enqueue, Enqueued, NewTask
-from taskyard.store.sqlite import keys
+from taskyard.domain.task import Clash, Duplicate, Enqueue, Enqueued, NewTask
+from taskyard.store.sqlite import intake, keys
+from taskyard.store.sqlite.names import lane_number
+from taskyard.store.sqlite.newcomer import Newcomer, Newcomers, run_at_of
+from taskyard.store.sqlite.order import Places
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
 
 
@@ -22,85 +25,50 @@ def enqueue(tx: Tx, tasks: Sequence[NewTask], by: Hold | None = None) -> list[En
     if not tasks:
         return []
     first = tx.value(sql["numbers"], len(tasks)) - len(tasks) + 1
-    rows = _rows(tx, tasks, first)
-    batch = to_json(rows)
-    saved = tx.run(sql["insert"], batch, tx.now)
-    tx.run(sql["payloads"], batch)
-    keyed = [first + at for at, task in enumerate(tasks) if task.keys]
-    if keyed:
-        tx.run(sql["keys"], numbers(keyed))
-    if saved == len(tasks):
+    places = Places(tx)
+    if any(_needs_a_decision(tx, task, places) for task in tasks):
+        decisions = intake.Intake(tx, tasks, places)
+        answers = [decisions.decide(no, task) for no, task in enumerate(tasks, first)]
+        save(tx, decisions.saved)
+        decisions.settle()
+        return answers
+    return _save_all(tx, tasks, first, places)
+
+
+def _needs_a_decision(tx: Tx, task: NewTask, places: Places) -> bool:
+    """Whether what becomes of it hangs on more than that its id and its dedup key are free."""
+    if task.depends_on or task.refuse_if_held:
+        return True
+    if task.dedup is not None and task.dedup.clash is not Clash.KEEP:
+        return True
+    lane = places.lanes.get(lane_number(tx, task.lane)) if places.lanes else None
+    return lane is not None and (lane.order is Order.FAIR or lane.max_depth is not None)
+
+
+def _save_all(tx: Tx, tasks: Sequence[NewTask], first: int, places: Places) -> list[Enqueue]:
+    """Let the indexes find out which of these are here already."""
+    newcomers = Newcomers(tx, places, keys.full(tx, (key for t in tasks for key in t.keys)))
+    rows: list[Newcomer] = []
+    for no, task in enumerate(tasks, first):
+        run_at = run_at_of(tx, task)
+        state = State.QUEUED if run_at <= tx.now else State.PENDING
+        rows.append(newcomers.row(no, task, state, run_at))
+    if save(tx, rows) == len(tasks):
         return [Enqueued(task.id) for task in tasks]
-    clashes = dict(tx.rows(list[tuple[int, str]], sql["clashes"], batch))
+    clashes = dict(tx.rows(list[tuple[int, str]], tx.sql("enqueue")["clashes"], to_json(rows)))
     return [
-        Duplicate(clashes[first + at]) if first + at in clashes else Enqueued(task.id)
-        for at, task in enumerate(tasks)
+        Duplicate(clashes[no]) if no in clashes else Enqueued(task.id)
+        for no, task in enumerate(tasks, first)
     ]
 
 
-def _rows(tx: Tx, tasks: Sequence[NewTask], first: int) -> list[tuple[object, ...]]:
-    """One row a task, in the order of sql/enqueue.sql."""
-    full = {
-        key
-        for key, free in keys.room(tx, (key for task in tasks for key in task.keys)).items()
-        if free <= 0
-    }
-    rows: list[tuple[object, ...]] = []
-    for no, task in enumerate(tasks, first):
-        run_at = _run_at(tx, task)
-        due = run_at <= tx.now
-        blocking = next((key for key in task.keys if key in full), None) if due else None
-        rows.append(
-            (
-                no,
-                task.id,
-                lane_number(tx, task.lane),
-                route_number(tx, task.kind, task.requires),
-                task.priority,
-                State.QUEUED if due else State.PENDING,
-                task.max_charged,
-                to_json(task.keys) if task.keys else None,
-                blocking,
-                task.group or None,
-                task.dedup.key if task.dedup else None,
-                task.dedup.until if task.dedup else None,
-                micros(task.timeout),
-                task.deadline,
-                run_at,
-                task.payload,
-            )
-        )
-    return rows
-
-
-def _run_at(tx: Tx, task: NewTask) -> int:
-    if task.delay is not None:
-        return tx.now + micros(task.delay)
-    return tx.now if task.run_at is None else task.run_at
-
-
-def lane_number(tx: Tx, name: str) -> int:
-    """The lane's number; a lane exists from the first time it is named."""
-    number = tx.names.lanes.get(name)
-    if number is None:
-        sql = tx.sql("enqueue")
-        number = tx.value(sql["find_lane"], name) or tx.value(sql["make_lane"], name)
-        assert isinstance(number, int)
-        tx.names.lanes[name] = number
-    return number
-
-
-def route_number(tx: Tx, kind: str, requires: tuple[str, ...]) -> int:
-    """The route's number; a new route is offered to the nodes that can serve it."""
-    route = (kind, requires)
-    number = tx.names.routes.get(route)
-    if number is None:
-        sql = tx.sql("enqueue")
-        needs = to_json(sorted(requires))
-        number = tx.value(sql["find_route"], kind, needs)
-        if number is None:
-            number = tx.value(sql["make_route"], kind, needs)
-            tx.run(sql["offer_route"], number)
-        assert isinstance(number, int)
-        tx.names.routes[route] = number
-    return number
+def save(tx: Tx, rows: Sequence[Newcomer]) -> int:
+    """Those whose id and dedup key are free; says how many they are."""
+    sql = tx.sql("enqueue")
+    batch = to_json(rows)
+    saved = tx.run(sql["insert"], batch, tx.now)
+    tx.run(sql["payloads"], batch)
+    keyed = [row.no for row in rows if row.keys]
+    if keyed:
+        tx.run(sql["keys"], numbers(keyed))
+    return saved

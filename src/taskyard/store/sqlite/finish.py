@@ -12,7 +12,7 @@ from taskyard.domain.node import Hold
 from taskyard.domain.outcome import Finished, Stale, Verdict, heed
 from taskyard.domain.state import TERMINAL, Reason, State, require
 from taskyard.domain.task import Progress
-from taskyard.store.sqlite import due, keys
+from taskyard.store.sqlite import dependencies, keys, order
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
 
 RESULTS_AT_ONCE = 100  # a thousand of the largest would not fit into one text
@@ -27,6 +27,7 @@ class _Accepted(msgspec.Struct, array_like=True):
     lease: int
     keys: tuple[str, ...]
     asked: str | None
+    awaited: bool
 
 
 def finish(tx: Tx, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
@@ -52,6 +53,10 @@ def finish(tx: Tx, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
             answers.append(Stale(verdict.no, verdict.attempt))
     _settle(tx, accepted)
     give_back(tx, sorted({(key, row.no) for row in rows for key in row.keys}))
+    awaited = {row.no for row in rows if row.awaited}
+    if awaited:
+        ends = [(v.id, v.state) for v in accepted if v.no in awaited and v.state in TERMINAL]
+        dependencies.ended(tx, ends)
     return answers
 
 
@@ -74,9 +79,11 @@ def _settle(tx: Tx, verdicts: Sequence[Verdict]) -> None:
     results = [(v.no, v.result) for v in verdicts if v.result is not None]
     for at in range(0, len(results), RESULTS_AT_ONCE):
         tx.run(sql["results"], to_json(results[at : at + RESULTS_AT_ONCE]))
-    at_once = [v.no for v in others if v.delay is not None and v.delay <= 0]
+    at_once = [
+        v.no for v in others if v.state is State.PENDING and v.delay is not None and v.delay <= 0
+    ]
     if at_once:
-        due.promote_these(tx, at_once)
+        order.queue(tx, at_once, Reason.DUE)
 
 
 def _noted(verdict: Verdict) -> bool:

@@ -16,8 +16,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+import msgspec
+
 from taskyard.domain.lane import Key, KeyRule, KeyRules
+from taskyard.domain.rate import Rate
+from taskyard.store.sqlite import rates
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
+
+
+class _Rule(KeyRule, array_like=True, frozen=True):
+    pass
+
+
+class Rooms(msgspec.Struct):
+    """How many more may hold each of some keys, and the rates of those that have one."""
+
+    free: dict[str, int]
+    rates: dict[str, Rate]
 
 
 def rules(tx: Tx) -> KeyRules:
@@ -25,33 +40,63 @@ def rules(tx: Tx) -> KeyRules:
 
 
 def rule_list(tx: Tx) -> list[KeyRule]:
-    rows = tx.rows(list[tuple[str, int]], tx.sql("keys")["rules"])
-    return [KeyRule(pattern, limit) for pattern, limit in rows]
+    rows = tx.rows(list[_Rule], tx.sql("keys")["rules"])
+    return [KeyRule(rule.pattern, rule.limit, rule.rate) for rule in rows]
+
+
+def rooms(tx: Tx, keys: Iterable[str]) -> Rooms:
+    """Counted over what runs; a key whose rate has no token has no room."""
+    names = sorted(set(keys))
+    if not names:
+        return Rooms({}, {})
+    known = rules(tx)
+    free = _below_limits(tx, known, names)
+    rated = {name: rate for name in names if (rate := known.rate(name)) is not None}
+    if rated:
+        for name, tokens in rates.tokens(tx, rated).items():
+            free[name] = min(free[name], tokens)
+    return Rooms(free, rated)
+
+
+def _below_limits(tx: Tx, known: KeyRules, names: list[str]) -> dict[str, int]:
+    held = tx.rows(dict[str, int], tx.sql("keys")["held"], to_json(names))
+    return {name: known.limit(name) - held.get(name, 0) for name in names}
 
 
 def room(tx: Tx, keys: Iterable[str]) -> dict[str, int]:
-    """How many more may hold each of these keys; counted over what runs."""
+    return rooms(tx, keys).free
+
+
+def held_up(tx: Tx, keys: Iterable[str]) -> set[str]:
+    """Those of these keys that as many hold as may, whatever their rate."""
     names = sorted(set(keys))
     if not names:
-        return {}
-    limits = rules(tx)
-    held = tx.rows(dict[str, int], tx.sql("keys")["held"], to_json(names))
-    return {name: limits.limit(name) - held.get(name, 0) for name in names}
+        return set()
+    return {name for name, free in _below_limits(tx, rules(tx), names).items() if free <= 0}
 
 
-def wake(tx: Tx, freed: Counter[str]) -> None:
-    """Let the first `freed[key]` waiters of each lane and route be looked at again."""
+def full(tx: Tx, keys: Iterable[str]) -> set[str]:
+    """Those of these keys that nobody more may hold now."""
+    return {key for key, free in room(tx, keys).items() if free <= 0}
+
+
+def wake(tx: Tx, freed: Counter[str]) -> bool:
+    """Let the first `freed[key]` waiters of each lane and route be looked at again.
+
+    Says whether there was one.
+    """
     sql = tx.sql("keys")
     turns = {key: min(freed[key], free) for key, free in room(tx, freed).items() if free > 0}
     if not turns:
-        return
+        return False
     heads = tx.rows(list[int], sql["heads"], to_json(list(turns)))
     if not heads:
-        return
+        return False
     tx.run(sql["unpark"], numbers(heads))
     for key, turn in turns.items():
         if turn > 1:
             _wake_more(tx, key, turn - 1)
+    return True
 
 
 def _wake_more(tx: Tx, key: str, turns: int) -> None:
@@ -65,34 +110,36 @@ def waited(tx: Tx, keys: Iterable[str]) -> set[str]:
     return set(tx.rows(list[str], tx.sql("keys")["waited"], to_json(sorted(set(keys)))))
 
 
-def passed_over(tx: Tx, key_sets: Iterable[tuple[str, ...]]) -> None:
+def passed_over(tx: Tx, key_sets: Iterable[tuple[str, ...]]) -> bool:
     """Ready carriers of these keys have gone without taking room: others may take their turn."""
     gone = Counter(key for keys in key_sets for key in keys)
-    if gone:
-        wake(tx, gone)
+    return bool(gone) and wake(tx, gone)
 
 
-def set_rule(tx: Tx, pattern: str, limit: int | None, actor: str) -> None:
+def set_rule(tx: Tx, pattern: str, limit: int | None, rate: Rate | None, actor: str) -> None:
     before = rules(tx)
     if limit is None:
         tx.run(tx.sql("keys")["drop_rule"], pattern)
     else:
-        KeyRule(pattern, limit).check()
-        tx.run(tx.sql("keys")["set_rule"], pattern, limit)
+        KeyRule(pattern, limit, rate).check()
+        kept = None if rate is None else to_json(rate)
+        tx.run(tx.sql("keys")["set_rule"], pattern, limit, kept)
     after = rules(tx)
-    waited = tx.rows(list[str], tx.sql("keys")["patterns_waited"])
-    wake(
-        tx,
-        Counter(
-            {
-                key: after.limit(key) - before.limit(key)
-                for key in waited
-                if after.limit(key) > before.limit(key)
-            }
-        ),
-    )
-    detail = "removed" if limit is None else f"limit {limit}"
+    waiting = tx.rows(list[str], tx.sql("keys")["patterns_waited"])
+    changed = [key for key in waiting if before.rule(key) != after.rule(key)]
+    wake(tx, Counter({key: after.limit(key) for key in changed}))
+    _set_rates(tx, before, after)
+    limited = f"limit {limit}" if rate is None else f"limit {limit}, {rate.said}"
+    detail = "removed" if limit is None else limited
     tx.audit(actor, [("set_key_rule", f"key:{pattern}", detail)])
+
+
+def _set_rates(tx: Tx, before: KeyRules, after: KeyRules) -> None:
+    """What was taken of these keys stays taken; the next token comes at another time."""
+    changed = [key for key in rates.all_keys(tx) if before.rate(key) != after.rate(key)]
+    rated = {key: rate for key in changed if (rate := after.rate(key)) is not None}
+    rates.forget(tx, [key for key in changed if key not in rated])
+    rates.settle(tx, rated, Counter(), waited(tx, rated))
 
 
 def list_keys(tx: Tx, limit: int) -> list[Key]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taskyard.domain.clock import micros
-from taskyard.domain.node import Ask, Hold, Lease, NewNode, News, Node, NodeState
+from taskyard.domain.node import Ask, Hold, Lease, NewNode, News, Node, NodeState, Usage
 from taskyard.store.sqlite import rescue
 from taskyard.store.sqlite.tx import Tx, to_json
 
@@ -29,9 +29,10 @@ def register(tx: Tx, node: NewNode) -> Lease:
     return lease
 
 
-def beat(tx: Tx, lease: Lease) -> News:
+def beat(tx: Tx, lease: Lease, usage: Usage | None) -> News:
     """A lease that ran out but was not rescued yet comes back to life: nobody took its tasks."""
-    if tx.run(tx.sql("nodes")["renew"], lease, tx.boot, tx.boot_id, tx.now) == 0:
+    used = None if usage is None else to_json(usage)
+    if tx.run(tx.sql("nodes")["renew"], lease, tx.boot, tx.boot_id, tx.now, used) == 0:
         return News(lost=True)
     return _news(tx, lease)
 

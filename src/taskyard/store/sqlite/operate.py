@@ -1,53 +1,67 @@
-"""What operators do: cancel, retry, prioritize, lanes."""
+"""What operators do to a task: cancel, retry, prioritize."""
 
 from __future__ import annotations
 
 import msgspec
 
-from taskyard.domain.errors import IllegalTransition, NotFound
-from taskyard.domain.lane import LaneChange
-from taskyard.domain.state import Reason, State, require, require_revivable
+from taskyard.domain.clock import Instant, micros
+from taskyard.domain.errors import IllegalTransition, InvalidOption, NotFound
+from taskyard.domain.lane import Order
+from taskyard.domain.state import WAITING, Reason, State, require, require_revivable
 from taskyard.domain.task import check_priority
 from taskyard.store.port import Cancellation
-from taskyard.store.sqlite import keys
-from taskyard.store.sqlite.enqueue import lane_number
+from taskyard.store.sqlite import dependencies, keys, order
 from taskyard.store.sqlite.tx import Tx
 
 
-class _Look(msgspec.Struct):
+class Looked(msgspec.Struct):
+    """What a verb needs to know of a task."""
+
     no: int
+    lane: str
+    order: Order
+    ageing: float | None
     state: State
-    attempt: int
     priority: int
+    rank: int
     keys: tuple[str, ...]
     dedup: str | None
-    parked: bool
+    asked: str | None
+    run_at: Instant
+    waits_for: int
+    awaited: bool
 
 
-def _look(tx: Tx, task_id: str) -> _Look:
+def look(tx: Tx, task_id: str) -> Looked:
     found = tx.value(tx.sql("operate")["look"], task_id)
     if found is None:
         raise NotFound(f"there is no task {task_id}")
-    return msgspec.json.decode(found, type=_Look)
+    return msgspec.json.decode(found, type=Looked)
+
+
+def by_hand(actor: str) -> Reason:
+    return Reason.SYSTEM if actor == "system" else Reason.OPERATOR
 
 
 def cancel(tx: Tx, task_id: str, actor: str) -> Cancellation:
-    task = _look(tx, task_id)
+    task, reason = look(tx, task_id), by_hand(actor)
     sql = tx.sql("operate")
-    require(task_id, task.state, State.CANCELLED, Reason.OPERATOR)
+    require(task_id, task.state, State.CANCELLED, reason)
     if task.state is State.RUNNING:
         tx.run(sql["ask"], task.no, "cancel")
         answer = Cancellation.ASKED
     else:
-        tx.run(sql["cancel"], task.no, tx.now)
+        tx.run(sql["cancel"], task.no, tx.now, reason)
         keys.passed_over(tx, [task.keys])
         answer = Cancellation.DONE
     tx.audit(actor, [("cancel", f"task:{task_id}", answer)])
+    if answer is Cancellation.DONE and task.awaited:
+        dependencies.ended(tx, [(task_id, State.CANCELLED)])
     return answer
 
 
 def retry(tx: Tx, task_id: str, actor: str) -> None:
-    task = _look(tx, task_id)
+    task = look(tx, task_id)
     sql = tx.sql("operate")
     require_revivable(task_id, task.state)
     if task.dedup is not None:
@@ -59,36 +73,32 @@ def retry(tx: Tx, task_id: str, actor: str) -> None:
     seq = tx.value(tx.sql("enqueue")["numbers"], 1)
     tx.run(sql["revive"], task.no, seq, tx.now)
     tx.run(sql["drop_result"], task.no)
+    order.queue(tx, [task.no], Reason.OPERATOR)
     tx.audit(actor, [("retry", f"task:{task_id}", f"was {task.state}")])
 
 
 def prioritize(tx: Tx, task_id: str, priority: int, actor: str) -> None:
     check_priority(priority)
-    task = _look(tx, task_id)
-    if task.state not in (State.PENDING, State.QUEUED, State.PAUSED):
+    task = look(tx, task_id)
+    if task.state not in WAITING:
         raise IllegalTransition(
             f"task {task_id} is {task.state} and waits for nothing: its priority cannot change"
         )
-    tx.run(tx.sql("operate")["prioritize"], task.no, priority)
+    tx.run(tx.sql("operate")["prioritize"], task.no, priority, _rank(task, priority))
     keys.passed_over(tx, [task.keys])
     tx.audit(actor, [("prioritize", f"task:{task_id}", f"{task.priority} to {priority}")])
 
 
-def set_lane(tx: Tx, name: str, change: LaneChange, actor: str) -> None:
-    change.check()
-    lane_number(tx, name)
-    sql = tx.sql("operate")
-    entries: list[tuple[str, str, str]] = []
-    if change.capacity is not msgspec.UNSET:
-        tx.run(sql["set_capacity"], name, change.capacity)
-        entries.append(("set_capacity", f"lane:{name}", str(change.capacity)))
-    if change.paused is not msgspec.UNSET:
-        tx.run(sql["set_paused"], name, int(change.paused), change.paused_reason)
-        action = "pause" if change.paused else "resume"
-        entries.append((action, f"lane:{name}", change.paused_reason or ""))
-    tx.audit(actor, entries)
-
-
-def pause_yard(tx: Tx, paused: bool, actor: str) -> None:
-    tx.run(tx.sql("operate")["pause_yard"], int(paused))
-    tx.audit(actor, [("pause" if paused else "resume", "yard", "")])
+def _rank(task: Looked, priority: int) -> int:
+    """Its place with another priority; in a fair lane that changes inside its group alone."""
+    match task.order:
+        case Order.FIFO:
+            raise InvalidOption(
+                f"lane {task.lane} is first in, first out: its tasks keep the order they came in"
+            )
+        case Order.FAIR:
+            return task.rank
+        case Order.PRIORITY if task.ageing is not None:
+            return task.rank + (priority - task.priority) * micros(task.ageing)
+        case Order.PRIORITY:
+            return priority

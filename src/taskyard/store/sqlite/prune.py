@@ -9,9 +9,13 @@ from taskyard.domain.retention import Ages, Retention
 from taskyard.domain.state import State
 from taskyard.store.port import Mark, PruneStep
 from taskyard.store.prune import AUDIT, audit_step, tasks_step
+from taskyard.store.sqlite import figures, rates
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
 
-_TABLES = ("keys", "payloads", "results", "progress", "failures", "tasks")
+_TABLES = (
+    *("keys", "payloads", "results", "progress", "failures"),
+    *("dependencies", "checkpoints", "tasks"),
+)
 
 Seen = tuple[int, Instant, bool]  # no, ended_at, and whether it goes
 
@@ -19,7 +23,11 @@ Seen = tuple[int, Instant, bool]  # no, ended_at, and whether it goes
 def prune(tx: Tx, retention: Retention, mark: Mark, limit: int, actor: str) -> PruneStep:
     if mark.stage == AUDIT:
         lines = tx.run(tx.sql("prune")["drop_audit"], tx.now - retention.audit_age, limit)
-        return audit_step(mark, lines, limit)
+        step = audit_step(mark, lines, limit)
+        if step.mark is None:
+            figures.forget(tx, retention.statistics_age)
+            rates.forget_full(tx, limit)
+        return step
     seen = _look(tx, retention.ages(State(mark.stage)), mark, limit)
     old = [no for no, _, goes in seen if goes]
     line = mark.line

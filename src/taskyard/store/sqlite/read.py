@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from taskyard.domain.errors import InvalidOption
-from taskyard.domain.lane import Audited, Lane
+from taskyard.domain.lane import Audited
 from taskyard.domain.state import TERMINAL, State
 from taskyard.domain.task import Task, TaskQuery
 from taskyard.store.port import Ending
@@ -63,10 +63,6 @@ def endings(tx: Tx, task_ids: Sequence[str]) -> list[Ending]:
 def counts(tx: Tx) -> Mapping[State, int]:
     found = tx.rows(dict[State, int], tx.sql("read")["counts"])
     return {state: found.get(state, 0) for state in State}
-
-
-def lanes(tx: Tx) -> list[Lane]:
-    return tx.rows(list[Lane], tx.sql("read")["lanes"])
 
 
 def audit(tx: Tx, limit: int, before: int | None) -> list[Audited]:

@@ -26,7 +26,7 @@ def rescue(tx: Tx, dead: Sequence[Lease], ended: bool) -> list[Rescued]:
 
 def _rescue_from(tx: Tx, lease: Lease, node: str) -> Rescued:
     runs = tx.rows(list[LostRun], tx.sql("upkeep")["runs"], lease)
-    verdicts = [decide_lost(run) for run in runs]
+    verdicts = decide_lost(runs)
     finish(tx, verdicts)
     forget_node(tx, lease)
     if verdicts:

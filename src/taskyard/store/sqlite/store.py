@@ -10,14 +10,17 @@ from typing import TypeVar
 import apsw
 
 from taskyard.domain.clock import Instant
-from taskyard.domain.errors import NotFound, StoreUnavailable
+from taskyard.domain.cron import Cron, CronEntry
+from taskyard.domain.errors import StoreUnavailable
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
 from taskyard.domain.moved import Moved
-from taskyard.domain.node import Hold, Lease, NewNode, News, Node
+from taskyard.domain.node import Hold, Lease, NewNode, News, Node, Usage
 from taskyard.domain.outcome import Finished, Stale, Verdict
+from taskyard.domain.rate import Rate
 from taskyard.domain.retention import Retention
 from taskyard.domain.state import State
+from taskyard.domain.statistics import Count
 from taskyard.domain.task import Enqueue, NewTask, Progress, Task, TaskQuery
 from taskyard.store.port import (
     PRUNE_LIMIT,
@@ -28,6 +31,7 @@ from taskyard.store.port import (
     Ending,
     Hint,
     Mark,
+    Pausing,
     Promoted,
     PruneStep,
     Rescued,
@@ -36,7 +40,19 @@ from taskyard.store.port import (
 )
 from taskyard.store.prune import begun
 from taskyard.store.sqlite import claim as claiming
-from taskyard.store.sqlite import copy, due, keys, nodes, operate, read, rescue
+from taskyard.store.sqlite import (
+    copy,
+    crons,
+    due,
+    figures,
+    keys,
+    lanes,
+    nodes,
+    operate,
+    pausing,
+    read,
+    rescue,
+)
 from taskyard.store.sqlite import enqueue as enqueuing
 from taskyard.store.sqlite import explain as explaining
 from taskyard.store.sqlite import finish as finishing
@@ -207,6 +223,9 @@ class SqliteStore:
     async def report(self, hold: Hold, progress: Progress) -> bool:
         return await self._write(lambda tx: finishing.report(tx, hold, progress))
 
+    async def checkpoint(self, hold: Hold, data: str) -> bool:
+        return await self._write(lambda tx: pausing.checkpoint(tx, hold, data))
+
     async def promote(self, limit: int = 1000) -> Promoted:
         # Looking costs the writer nothing; most looks find nothing to do.
         seen = await self._read(due.next_due)
@@ -224,6 +243,12 @@ class SqliteStore:
 
     async def cancel(self, task_id: str, *, actor: str) -> Cancellation:
         return await self._write(lambda tx: operate.cancel(tx, task_id, actor))
+
+    async def pause(self, task_id: str, *, actor: str) -> Pausing:
+        return await self._write(lambda tx: pausing.pause(tx, task_id, actor))
+
+    async def resume(self, task_id: str, *, actor: str) -> None:
+        await self._write(lambda tx: pausing.resume(tx, task_id, actor))
 
     async def retry(self, task_id: str, *, actor: str) -> None:
         await self._write(lambda tx: operate.retry(tx, task_id, actor))
@@ -249,14 +274,10 @@ class SqliteStore:
     # --- lanes, keys, the yard ---
 
     async def lanes(self) -> list[Lane]:
-        return await self._read(read.lanes)
+        return await self._read(lanes.list_lanes)
 
     async def set_lane(self, name: str, change: LaneChange, *, actor: str) -> Lane:
-        await self._write(lambda tx: operate.set_lane(tx, name, change, actor))
-        for lane in await self.lanes():
-            if lane.name == name:
-                return lane
-        raise NotFound(f"there is no lane {name}")
+        return await self._write(lambda tx: lanes.set_lane(tx, name, change, actor))
 
     async def keys(self, limit: int = 100) -> list[Key]:
         return await self._read(lambda tx: keys.list_keys(tx, limit))
@@ -264,21 +285,23 @@ class SqliteStore:
     async def key_rules(self) -> list[KeyRule]:
         return await self._read(keys.rule_list)
 
-    async def set_key_rule(self, pattern: str, limit: int | None, *, actor: str) -> None:
-        await self._write(lambda tx: keys.set_rule(tx, pattern, limit, actor))
+    async def set_key_rule(
+        self, pattern: str, limit: int | None, *, rate: Rate | None = None, actor: str
+    ) -> None:
+        await self._write(lambda tx: keys.set_rule(tx, pattern, limit, rate, actor))
 
-    async def pause_yard(self, paused: bool, *, actor: str) -> None:
-        await self._write(lambda tx: operate.pause_yard(tx, paused, actor))
+    async def pause_yard(self, paused: bool, *, until: Instant | None = None, actor: str) -> None:
+        await self._write(lambda tx: pausing.pause_yard(tx, paused, until, actor))
 
     # --- nodes ---
 
     async def register(self, node: NewNode) -> Lease:
         return await self._write(lambda tx: nodes.register(tx, node))
 
-    def beat(self, lease: Lease, *, timeout: float) -> News:
+    def beat(self, lease: Lease, *, timeout: float, usage: Usage | None = None) -> News:
         if not self._opened:
             raise StoreUnavailable(f"the store {self.path} is closed")
-        return self._writer.run_blocking(lambda tx: nodes.beat(tx, lease), timeout)
+        return self._writer.run_blocking(lambda tx: nodes.beat(tx, lease, usage), timeout)
 
     async def news(self, lease: Lease) -> News:
         return await self._read(lambda tx: nodes.news(tx, lease))
@@ -314,6 +337,33 @@ class SqliteStore:
             return await self._read(lambda tx: pruning.count(tx, retention, mark, limit))
         return await self._write(lambda tx: pruning.prune(tx, retention, mark, limit, actor))
 
+    # --- cron ---
+
+    async def crons(self) -> list[CronEntry]:
+        return await self._read(crons.crons)
+
+    async def set_cron(self, cron: Cron, next_at: Instant | None, *, actor: str) -> bool:
+        cron.check()
+        return await self._write(lambda tx: crons.set_cron(tx, cron, next_at, actor))
+
+    async def drop_cron(self, name: str, *, actor: str) -> bool:
+        return await self._write(lambda tx: crons.drop_cron(tx, name, actor))
+
+    async def fire_cron(
+        self, name: str, due: Instant, tasks: Sequence[NewTask], next_at: Instant | None
+    ) -> list[Enqueue] | None:
+        for task in tasks:
+            task.check()
+        return await self._write(lambda tx: crons.fire_cron(tx, name, due, tasks, next_at))
+
+    # --- statistics ---
+
+    async def tally(self, counts: Sequence[Count]) -> None:
+        await self._write(lambda tx: figures.tally(tx, counts))
+
+    async def tallied(self, since: Instant) -> list[Count]:
+        return await self._read(lambda tx: figures.tallied(tx, since))
+
     async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
         return await self._read(lambda tx: read.audit(tx, limit, before))
 
@@ -331,5 +381,6 @@ class SqliteStore:
         lanes: Sequence[Lane] = (),
         rules: Sequence[KeyRule] = (),
         audit: Sequence[Audited] = (),
+        crons: Sequence[CronEntry] = (),
     ) -> None:
-        await self._write(lambda tx: copy.import_settings(tx, lanes, rules, audit))
+        await self._write(lambda tx: copy.import_settings(tx, lanes, rules, audit, crons))

@@ -6,13 +6,14 @@ SELECT json_array(
            n.slots - (SELECT count(*) FROM taskyard_tasks
                        WHERE state = 'running' AND lease = n.lease AND started_at IS NOT NULL),
            n.last_request,
-           (SELECT value FROM taskyard_meta WHERE name = 'paused'))
+           (SELECT value FROM taskyard_meta WHERE name = 'paused') <> 0
+               AND coalesce((SELECT value FROM taskyard_meta WHERE name = 'paused_until') > ?4, TRUE))
   FROM taskyard_nodes AS n WHERE n.lease = ?1
 
 -- :again  what an earlier request with this number took, and whether it was to start at once
 SELECT json_group_array(json_array(no, json(iif(started_at IS NULL, 'false', 'true'))))
   FROM (SELECT no, started_at FROM taskyard_tasks
-         WHERE state = 'running' AND lease = ?1 AND request = ?2 ORDER BY priority, seq)
+         WHERE state = 'running' AND lease = ?1 AND request = ?2 ORDER BY rank, seq)
 
 -- :streams  the (lane, route) pairs with something ready that this node serves, and their lanes' figures
 -- Two index seeks a pair, however many tasks are ready: the scan jumps from head to head. Written
@@ -20,33 +21,50 @@ SELECT json_group_array(json_array(no, json(iif(started_at IS NULL, 'false', 'tr
 WITH RECURSIVE head (no) AS (
     SELECT (SELECT no FROM taskyard_tasks INDEXED BY taskyard_ready
              WHERE state = 'queued' AND parked_on IS NULL
-             ORDER BY lane, route, rota, priority, seq LIMIT 1)
+             ORDER BY lane, route, rank, seq LIMIT 1)
     UNION ALL
     SELECT coalesce(
                (SELECT t.no FROM taskyard_tasks AS t INDEXED BY taskyard_ready
                  WHERE t.state = 'queued' AND t.parked_on IS NULL AND t.lane = h.lane AND t.route > h.route
-                 ORDER BY t.route, t.rota, t.priority, t.seq LIMIT 1),
+                 ORDER BY t.route, t.rank, t.seq LIMIT 1),
                (SELECT t.no FROM taskyard_tasks AS t INDEXED BY taskyard_ready
                  WHERE t.state = 'queued' AND t.parked_on IS NULL AND t.lane > h.lane
-                 ORDER BY t.lane, t.route, t.rota, t.priority, t.seq LIMIT 1))
+                 ORDER BY t.lane, t.route, t.rank, t.seq LIMIT 1))
       FROM head CROSS JOIN taskyard_tasks AS h ON h.no = head.no
 )
 SELECT json_group_array(json_array(
            t.lane, t.route,
            iif(l.capacity IS NULL, NULL, l.capacity - (
                SELECT count(*) FROM taskyard_tasks AS r
-                WHERE r.state = 'running' AND r.lane = t.lane))))
+                WHERE r.state = 'running' AND r.lane = t.lane)),
+           l.lane_order, json(l.rate), l.full_at))
   FROM head CROSS JOIN taskyard_tasks AS t ON t.no = head.no
        CROSS JOIN taskyard_node_routes AS s ON s.lease = ?1 AND s.route = t.route
-       CROSS JOIN taskyard_lanes AS l ON l.no = t.lane AND NOT l.paused
+       CROSS JOIN taskyard_lanes AS l ON l.no = t.lane AND (NOT l.paused OR l.paused_until <= ?2)
 
 -- :candidates  the first ?3 ready tasks of one lane and route
 SELECT json_group_array(json_array(no, lane, priority, seq, json(coalesce(keys, '[]')),
-                                   json(iif(reason = 'rescued', 'true', 'false')), deadline))
-  FROM (SELECT no, lane, priority, seq, keys, reason, deadline
+                                   json(iif(reason = 'rescued', 'true', 'false')), deadline, rank, rotation))
+  FROM (SELECT no, lane, priority, seq, keys, reason, deadline, rank, rotation
           FROM taskyard_tasks INDEXED BY taskyard_ready
-         WHERE state = 'queued' AND parked_on IS NULL AND lane = ?1 AND route = ?2 AND rota = ''
-         ORDER BY priority, seq LIMIT ?3)
+         WHERE state = 'queued' AND parked_on IS NULL AND lane = ?1 AND route = ?2
+         ORDER BY rank, seq LIMIT ?3)
+
+-- :heads  the first ready task of each route of one lane, whoever serves it; a seek or two for each
+WITH RECURSIVE head (no) AS (
+    SELECT (SELECT no FROM taskyard_tasks INDEXED BY taskyard_ready
+             WHERE state = 'queued' AND parked_on IS NULL AND lane = ?1
+             ORDER BY route, rank, seq LIMIT 1)
+    UNION ALL
+    SELECT (SELECT t.no FROM taskyard_tasks AS t INDEXED BY taskyard_ready
+             WHERE t.state = 'queued' AND t.parked_on IS NULL AND t.lane = ?1 AND t.route > h.route
+             ORDER BY t.route, t.rank, t.seq LIMIT 1)
+      FROM head CROSS JOIN taskyard_tasks AS h ON h.no = head.no
+)
+SELECT json_group_array(json_array(t.route, json_array(
+           t.no, t.lane, t.priority, t.seq, json(coalesce(t.keys, '[]')),
+           json(iif(t.reason = 'rescued', 'true', 'false')), t.deadline, t.rank, t.rotation)))
+  FROM head CROSS JOIN taskyard_tasks AS t ON t.no = head.no
 
 -- :take  start a new attempt of each of these; ?6 is NULL for those claimed ahead
 UPDATE taskyard_tasks
@@ -69,10 +87,12 @@ UPDATE taskyard_tasks SET parked_on = v.key
 -- :load  what their worker needs to run these
 SELECT json_group_array(json_array(
            t.no, t.id, r.kind, l.name, t.attempt, t.charged, t.max_charged, t.timeout / 1e6,
-           CAST(p.payload AS TEXT), t.lease))
+           CAST(p.payload AS TEXT), t.lease, t.losses, max(0, coalesce(t.started_at, ?2) - t.run_at) / 1e6,
+           c.checkpoint))
   FROM json_each(?1) AS v
        CROSS JOIN taskyard_tasks AS t ON t.no = v.value
        CROSS JOIN taskyard_payloads AS p ON p.no = t.no
+       LEFT JOIN taskyard_checkpoints AS c ON c.no = t.no
        CROSS JOIN taskyard_routes AS r ON r.no = t.route
        CROSS JOIN taskyard_lanes AS l ON l.no = t.lane
 

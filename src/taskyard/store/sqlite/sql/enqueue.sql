@@ -3,19 +3,19 @@ UPDATE taskyard_meta SET value = value + ?1 WHERE name = 'seq' RETURNING value
 
 -- :insert  save these tasks; one whose id or dedup key is taken is left out
 INSERT INTO taskyard_tasks (
-    no, id, lane, route, rota, priority, seq, state, reason, max_charged, keys, parked_on, grp,
-    dedup, dedup_until, dedup_held, timeout, deadline, created_at, run_at
+    no, seq, id, lane, route, priority, state, reason, max_charged, keys, parked_on, grp, dedup, dedup_until,
+    dedup_held, timeout, deadline, created_at, run_at, ended_at, rank, rotation, waits_for, on_failure
 )
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, '', value ->> 4, value ->> 0,
-       value ->> 5, 'created', value ->> 6, value ->> 7, value ->> 8, value ->> 9,
-       value ->> 10, value ->> 11, iif(value ->> 10 IS NULL, NULL, 1), value ->> 12, value ->> 13,
-       ?2, value ->> 14
+SELECT value ->> 0, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
+       value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13,
+       value ->> 14, value ->> 15, ?2, value ->> 16, value ->> 17, value ->> 18, value ->> 19,
+       value ->> 20, value ->> 21
   FROM json_each(?1) WHERE TRUE
     ON CONFLICT DO NOTHING
 
 -- :payloads  the payloads of those that were saved
 INSERT INTO taskyard_payloads (no, payload)
-SELECT v.value ->> 0, v.value ->> 15
+SELECT v.value ->> 0, v.value ->> 22
   FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value ->> 0
 
 -- :keys  remember which keys the saved tasks name
@@ -30,30 +30,9 @@ SELECT json_group_array(json_array(v.value ->> 0, coalesce(same.id, kept.id)))
   FROM json_each(?1) AS v
        LEFT JOIN taskyard_tasks AS saved ON saved.no = v.value ->> 0
        LEFT JOIN taskyard_tasks AS same ON same.id = v.value ->> 1
-       LEFT JOIN taskyard_tasks AS kept ON kept.dedup = v.value ->> 10 AND kept.dedup_held = 1
+       LEFT JOIN taskyard_tasks AS kept ON kept.dedup = v.value ->> 11 AND kept.dedup_held = 1
  WHERE saved.no IS NULL
 
 -- :accepted  whether this attempt is the accepted one
 SELECT 1 FROM taskyard_tasks
  WHERE no = ?1 AND attempt = ?2 AND state = 'running' AND ?3 IN (0, lease)
-
--- :find_lane
-SELECT no FROM taskyard_lanes WHERE name = ?1
-
--- :make_lane
-INSERT INTO taskyard_lanes (name) VALUES (?1) RETURNING no
-
--- :find_route
-SELECT no FROM taskyard_routes WHERE kind = ?1 AND requires = ?2
-
--- :make_route
-INSERT INTO taskyard_routes (kind, requires) VALUES (?1, ?2) RETURNING no
-
--- :offer_route  let the nodes that are here serve a route that is new
-INSERT INTO taskyard_node_routes (lease, route)
-SELECT n.lease, r.no FROM taskyard_routes AS r, taskyard_nodes AS n
- WHERE r.no = ?1
-   AND EXISTS (SELECT 1 FROM json_each(n.kinds) AS k WHERE k.value = r.kind)
-   AND NOT EXISTS (
-       SELECT 1 FROM json_each(r.requires) AS q
-        WHERE q.value NOT IN (SELECT c.value FROM json_each(n.capabilities) AS c))

@@ -1,5 +1,6 @@
 -- :accepted  which of these (no, attempt, lease) are the accepted attempts: the fence; lease 0 fits all
-SELECT json_group_array(json_array(t.no, t.attempt, t.lease, json(coalesce(t.keys, '[]')), t.asked))
+SELECT json_group_array(json_array(t.no, t.attempt, t.lease, json(coalesce(t.keys, '[]')), t.asked,
+                                   json(iif(t.awaited, 'true', 'false'))))
   FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value ->> 0
  WHERE t.state = 'running' AND t.attempt = v.value ->> 1 AND v.value ->> 2 IN (0, t.lease)
 

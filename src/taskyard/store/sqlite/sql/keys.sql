@@ -1,5 +1,5 @@
 -- :rules
-SELECT json_group_array(json_array(pattern, key_limit)) FROM taskyard_key_rules
+SELECT json_group_array(json_array(pattern, key_limit, json(rate))) FROM taskyard_key_rules
 
 -- :held  how many hold each of these keys
 SELECT json_group_object(key, holders)
@@ -12,16 +12,16 @@ SELECT json_group_object(key, holders)
 WITH RECURSIVE head (key, no) AS (
     SELECT k.value, (SELECT no FROM taskyard_tasks INDEXED BY taskyard_parked
                       WHERE parked_on = k.value
-                      ORDER BY lane, route, rota, priority, seq LIMIT 1)
+                      ORDER BY lane, route, rank, seq LIMIT 1)
       FROM json_each(?1) AS k
     UNION ALL
     SELECT head.key, coalesce(
                (SELECT t.no FROM taskyard_tasks AS t INDEXED BY taskyard_parked
                  WHERE t.parked_on = head.key AND t.lane = h.lane AND t.route > h.route
-                 ORDER BY t.route, t.rota, t.priority, t.seq LIMIT 1),
+                 ORDER BY t.route, t.rank, t.seq LIMIT 1),
                (SELECT t.no FROM taskyard_tasks AS t INDEXED BY taskyard_parked
                  WHERE t.parked_on = head.key AND t.lane > h.lane
-                 ORDER BY t.lane, t.route, t.rota, t.priority, t.seq LIMIT 1))
+                 ORDER BY t.lane, t.route, t.rank, t.seq LIMIT 1))
       FROM head CROSS JOIN taskyard_tasks AS h ON h.no = head.no
 )
 SELECT json_group_array(no) FROM head WHERE no IS NOT NULL
@@ -33,15 +33,15 @@ SELECT json_group_array(k.value) FROM json_each(?1) AS k
 -- :streams  the lanes and routes that wait for a key, one index seek or two each
 WITH RECURSIVE head (no) AS (
     SELECT (SELECT no FROM taskyard_tasks INDEXED BY taskyard_parked
-             WHERE parked_on = ?1 ORDER BY lane, route, rota, priority, seq LIMIT 1)
+             WHERE parked_on = ?1 ORDER BY lane, route, rank, seq LIMIT 1)
     UNION ALL
     SELECT coalesce(
                (SELECT t.no FROM taskyard_tasks AS t INDEXED BY taskyard_parked
                  WHERE t.parked_on = ?1 AND t.lane = h.lane AND t.route > h.route
-                 ORDER BY t.route, t.rota, t.priority, t.seq LIMIT 1),
+                 ORDER BY t.route, t.rank, t.seq LIMIT 1),
                (SELECT t.no FROM taskyard_tasks AS t INDEXED BY taskyard_parked
                  WHERE t.parked_on = ?1 AND t.lane > h.lane
-                 ORDER BY t.lane, t.route, t.rota, t.priority, t.seq LIMIT 1))
+                 ORDER BY t.lane, t.route, t.rank, t.seq LIMIT 1))
       FROM head CROSS JOIN taskyard_tasks AS h ON h.no = head.no
 )
 SELECT json_group_array(json_array(t.lane, t.route))
@@ -51,7 +51,7 @@ SELECT json_group_array(json_array(t.lane, t.route))
 SELECT json_group_array(no)
   FROM (SELECT no FROM taskyard_tasks INDEXED BY taskyard_parked
          WHERE parked_on = ?1 AND lane = ?2 AND route = ?3
-         ORDER BY rota, priority, seq LIMIT ?4)
+         ORDER BY rank, seq LIMIT ?4)
 
 -- :unpark
 UPDATE taskyard_tasks SET parked_on = NULL WHERE no IN (SELECT value FROM json_each(?1))
@@ -66,8 +66,8 @@ WITH RECURSIVE waited (key) AS (
 SELECT json_group_array(key) FROM waited WHERE key IS NOT NULL
 
 -- :set_rule
-INSERT INTO taskyard_key_rules (pattern, key_limit) VALUES (?1, ?2)
-    ON CONFLICT (pattern) DO UPDATE SET key_limit = excluded.key_limit
+INSERT INTO taskyard_key_rules (pattern, key_limit, rate) VALUES (?1, ?2, ?3)
+    ON CONFLICT (pattern) DO UPDATE SET key_limit = excluded.key_limit, rate = excluded.rate
 
 -- :drop_rule
 DELETE FROM taskyard_key_rules WHERE pattern = ?1

@@ -13,7 +13,9 @@ SELECT n.lease, r.no FROM taskyard_nodes AS n, taskyard_routes AS r
         WHERE q.value NOT IN (SELECT c.value FROM json_each(n.capabilities) AS c))
 
 -- :renew  one small write, however many tasks run
-UPDATE taskyard_nodes SET until = ?2 + lease_us, boot = ?3, seen_at = ?4 WHERE lease = ?1
+UPDATE taskyard_nodes
+   SET until = ?2 + lease_us, boot = ?3, seen_at = ?4, usage = coalesce(?5, usage)
+ WHERE lease = ?1
 
 -- :known
 SELECT 1 FROM taskyard_nodes WHERE lease = ?1
@@ -36,5 +38,5 @@ SELECT json_group_array(json_object(
                         WHERE t.state = 'running' AND t.lease = n.lease),
            'capabilities', json(capabilities), 'labels', json(labels), 'process', json(process),
            'registered_at', registered_at, 'seen_at', seen_at, 'lease_seconds', lease_us / 1e6,
-           'lease_left', iif(boot = ?1, (until - ?2) / 1e6, -1.0)))
+           'usage', json(usage), 'lease_left', iif(boot = ?1, (until - ?2) / 1e6, -1.0)))
   FROM taskyard_nodes AS n

@@ -1,21 +1,22 @@
--- :look  what an operator's verb needs to know of a task
-SELECT json_object('no', no, 'state', state, 'attempt', attempt, 'priority', priority,
-                   'keys', json(coalesce(keys, '[]')), 'dedup', dedup,
-                   'parked', json(iif(parked_on IS NULL, 'false', 'true')))
-  FROM taskyard_tasks WHERE id = ?1
+-- :look  what a verb needs to know of a task
+SELECT json_object('no', t.no, 'lane', l.name, 'order', l.lane_order, 'ageing', l.ageing, 'state', t.state,
+                   'priority', t.priority, 'rank', t.rank, 'keys', json(coalesce(t.keys, '[]')),
+                   'dedup', t.dedup, 'asked', t.asked, 'run_at', t.run_at, 'waits_for', t.waits_for,
+                   'awaited', json(iif(t.awaited, 'true', 'false')))
+  FROM taskyard_tasks AS t CROSS JOIN taskyard_lanes AS l ON l.no = t.lane WHERE t.id = ?1
 
 -- :cancel  a task that waits
 UPDATE taskyard_tasks
-   SET state = 'cancelled', reason = 'operator', ended_at = ?2, parked_on = NULL,
+   SET state = 'cancelled', reason = ?3, ended_at = ?2, parked_on = NULL,
        dedup_held = iif(dedup_held IS NULL, NULL, 0)
  WHERE no = ?1
 
 -- :ask  a task that runs
 UPDATE taskyard_tasks SET asked = ?2 WHERE no = ?1 AND state = 'running'
 
--- :revive  a new life: a full budget, a new place; the attempt goes on counting
+-- :revive  a new life: a full budget, a new place, nothing to wait for; the attempt goes on counting
 UPDATE taskyard_tasks
-   SET state = 'queued', reason = 'operator', charged = 0, losses = 0, seq = ?2, run_at = ?3,
+   SET charged = 0, losses = 0, seq = ?2, run_at = ?3, waits_for = 0,
        started_at = NULL, ended_at = NULL, node = NULL, deadline = NULL,
        dedup_held = iif(dedup IS NULL, NULL, 1)
  WHERE no = ?1
@@ -27,16 +28,4 @@ SELECT id FROM taskyard_tasks WHERE dedup = ?1 AND dedup_held = 1
 DELETE FROM taskyard_results WHERE no = ?1
 
 -- :prioritize  parked tasks are looked at again: their place among the waiters has changed
-UPDATE taskyard_tasks SET priority = ?2, parked_on = NULL WHERE no = ?1
-
--- :find_lane
-SELECT no FROM taskyard_lanes WHERE name = ?1
-
--- :set_capacity
-UPDATE taskyard_lanes SET capacity = ?2 WHERE name = ?1
-
--- :set_paused
-UPDATE taskyard_lanes SET paused = ?2, paused_reason = ?3 WHERE name = ?1
-
--- :pause_yard
-UPDATE taskyard_meta SET value = ?1 WHERE name = 'paused'
+UPDATE taskyard_tasks SET priority = ?2, rank = ?3, parked_on = NULL WHERE no = ?1

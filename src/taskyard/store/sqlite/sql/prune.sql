@@ -1,10 +1,14 @@
 -- :look  the oldest tasks in state ?1 behind (?3, ?4) that ended until ?2, and whether each has been
--- kept long enough at ?5: for ?8 unless its lane (?7) or its kind (?6) says otherwise. What goes is
--- decided here alone.
+-- kept long enough at ?5: for ?8 unless its lane (?7) or its kind (?6) says otherwise. One that a task
+-- depends on stays as long as that has not ended. What goes is decided here alone.
 SELECT json_group_array(json_array(no, ended_at, json(iif(old, 'true', 'false')))) FROM (
     SELECT t.no, t.ended_at, t.ended_at <= ?5 - coalesce(
                (SELECT value FROM json_each(?6) WHERE key = r.kind),
-               (SELECT value FROM json_each(?7) WHERE key = l.name), ?8) AS old
+               (SELECT value FROM json_each(?7) WHERE key = l.name), ?8)
+           AND (t.awaited IS NULL OR NOT EXISTS (
+                   SELECT 1 FROM taskyard_dependencies AS d INDEXED BY taskyard_dependents
+                          CROSS JOIN taskyard_tasks AS o ON o.no = d.no AND o.ended_at IS NULL
+                    WHERE d.id = t.id)) AS old
       FROM taskyard_tasks AS t INDEXED BY taskyard_ended_at
            CROSS JOIN taskyard_routes AS r ON r.no = t.route
            CROSS JOIN taskyard_lanes AS l ON l.no = t.lane
@@ -29,6 +33,12 @@ DELETE FROM taskyard_progress WHERE no IN (SELECT value FROM json_each(?1))
 
 -- :drop_failures
 DELETE FROM taskyard_failures WHERE no IN (SELECT value FROM json_each(?1))
+
+-- :drop_dependencies  what these depended on
+DELETE FROM taskyard_dependencies WHERE no IN (SELECT value FROM json_each(?1))
+
+-- :drop_checkpoints
+DELETE FROM taskyard_checkpoints WHERE no IN (SELECT value FROM json_each(?1))
 
 -- :drop_tasks
 DELETE FROM taskyard_tasks WHERE no IN (SELECT value FROM json_each(?1))

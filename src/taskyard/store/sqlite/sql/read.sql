@@ -3,11 +3,15 @@ SELECT json_group_array(json_object(
            'no', t.no, 'id', t.id, 'kind', r.kind, 'lane', l.name, 'priority', t.priority,
            'seq', t.seq, 'payload', CAST(p.payload AS TEXT), 'state', t.state, 'reason', t.reason,
            'keys', json(coalesce(t.keys, '[]')), 'group', coalesce(t.grp, ''), 'dedup', t.dedup,
-           'requires', json(r.requires), 'attempt', t.attempt, 'charged', t.charged,
+           'requires', json(r.requires),
+           'depends_on', json((SELECT json_group_array(d.id) FROM (
+               SELECT id FROM taskyard_dependencies WHERE no = t.no ORDER BY place) AS d)),
+           'on_failure', coalesce(t.on_failure, 'cancel'), 'waits_for', t.waits_for, 'attempt', t.attempt, 'charged', t.charged,
            'max_charged', t.max_charged, 'losses', t.losses, 'timeout', t.timeout / 1e6,
            'created_at', t.created_at, 'run_at', t.run_at, 'deadline', t.deadline,
            'started_at', t.started_at, 'ended_at', t.ended_at, 'node', t.node, 'asked', t.asked,
-           'parked_on', t.parked_on, 'progress', json(g.progress), 'result', s.result,
+           'parked_on', t.parked_on, 'progress', json(g.progress),
+           'checkpoint', c.checkpoint, 'result', s.result,
            'failures', json((
                SELECT json_group_array(json_object(
                           'attempt', f.attempt, 'reason', f.reason, 'at', f.at,
@@ -20,6 +24,7 @@ SELECT json_group_array(json_object(
        LEFT JOIN taskyard_payloads AS p ON p.no = t.no
        LEFT JOIN taskyard_results AS s ON s.no = t.no
        LEFT JOIN taskyard_progress AS g ON g.no = t.no
+       LEFT JOIN taskyard_checkpoints AS c ON c.no = t.no
        CROSS JOIN taskyard_routes AS r ON r.no = t.route
        CROSS JOIN taskyard_lanes AS l ON l.no = t.lane
 
@@ -42,38 +47,17 @@ SELECT json_group_object(state, n) FROM (
     SELECT 'queued' AS state,
            (SELECT count(*) FROM taskyard_tasks INDEXED BY taskyard_ready
              WHERE state = 'queued' AND parked_on IS NULL)
-         + (SELECT count(*) FROM taskyard_tasks INDEXED BY taskyard_parked
+         + (SELECT count(*) FROM taskyard_tasks INDEXED BY taskyard_parked_lane
              WHERE parked_on IS NOT NULL) AS n
-    UNION ALL SELECT 'pending', count(*) FROM taskyard_tasks INDEXED BY taskyard_due WHERE state = 'pending'
+    UNION ALL SELECT 'pending', count(*) FROM taskyard_tasks INDEXED BY taskyard_pending_lane WHERE state = 'pending'
     UNION ALL SELECT 'running', count(*) FROM taskyard_tasks INDEXED BY taskyard_running_lease WHERE state = 'running'
     UNION ALL SELECT 'paused', count(*) FROM taskyard_tasks INDEXED BY taskyard_live_paused WHERE state = 'paused'
     UNION ALL SELECT state, count(*) FROM taskyard_tasks INDEXED BY taskyard_ended
                WHERE ended_at IS NOT NULL GROUP BY state)
 
--- :lanes
-SELECT json_group_array(json_object(
-           'name', l.name, 'capacity', l.capacity, 'paused', json(iif(l.paused, 'true', 'false')),
-           'paused_reason', l.paused_reason, 'order', l.lane_order,
-           'running', (SELECT count(*) FROM taskyard_tasks INDEXED BY taskyard_running_lane
-                        WHERE state = 'running' AND lane = l.no),
-           'queued', coalesce(q.n, 0) + coalesce(w.n, 0), 'pending', coalesce(d.n, 0)))
-  FROM (SELECT * FROM taskyard_lanes ORDER BY name) AS l
-       LEFT JOIN (SELECT lane, count(*) AS n FROM taskyard_tasks INDEXED BY taskyard_ready
-                   WHERE state = 'queued' AND parked_on IS NULL GROUP BY lane) AS q ON q.lane = l.no
-       LEFT JOIN (SELECT lane, count(*) AS n FROM taskyard_tasks INDEXED BY taskyard_parked
-                   WHERE parked_on IS NOT NULL GROUP BY lane) AS w ON w.lane = l.no
-       LEFT JOIN (SELECT lane, count(*) AS n FROM taskyard_tasks INDEXED BY taskyard_due
-                   WHERE state = 'pending' GROUP BY lane) AS d ON d.lane = l.no
-
--- :lane  one lane's figures, for explain
-SELECT json_object('name', name, 'capacity', capacity, 'paused', json(iif(paused, 'true', 'false')),
-                   'paused_reason', paused_reason,
-                   'running', (SELECT count(*) FROM taskyard_tasks AS t
-                                WHERE t.state = 'running' AND t.lane = l.no))
-  FROM taskyard_lanes AS l WHERE l.name = ?1
-
--- :yard_paused
-SELECT value FROM taskyard_meta WHERE name = 'paused'
+-- :yard_paused  now, at ?1
+SELECT value <> 0 AND coalesce((SELECT value FROM taskyard_meta WHERE name = 'paused_until') > ?1, TRUE)
+  FROM taskyard_meta WHERE name = 'paused'
 
 -- :servers  the live nodes that serve a task's route, with their free slots
 SELECT json_group_array(json_array(n.state, n.slots - (
@@ -90,8 +74,21 @@ SELECT count(*) FROM (
            CROSS JOIN taskyard_routes AS r
            CROSS JOIN taskyard_tasks AS o INDEXED BY taskyard_ready
      WHERE t.no = ?1 AND o.state = 'queued' AND o.parked_on IS NULL AND o.lane = t.lane
-       AND o.route = r.no AND o.rota = t.rota AND (o.priority, o.seq) < (t.priority, t.seq)
+       AND o.route = r.no AND (o.rank, o.seq) < (t.rank, t.seq)
      LIMIT ?2)
+
+-- :head  the first of the tasks that are queued in a fifo lane, where none is parked
+WITH RECURSIVE head (no) AS (
+    SELECT (SELECT no FROM taskyard_tasks INDEXED BY taskyard_ready
+             WHERE state = 'queued' AND parked_on IS NULL AND lane = ?1
+             ORDER BY route, rank, seq LIMIT 1)
+    UNION ALL
+    SELECT (SELECT t.no FROM taskyard_tasks AS t INDEXED BY taskyard_ready
+             WHERE t.state = 'queued' AND t.parked_on IS NULL AND t.lane = ?1 AND t.route > h.route
+             ORDER BY t.route, t.rank, t.seq LIMIT 1)
+      FROM head CROSS JOIN taskyard_tasks AS h ON h.no = head.no
+)
+SELECT t.id FROM head CROSS JOIN taskyard_tasks AS t ON t.no = head.no ORDER BY t.rank, t.seq LIMIT 1
 
 -- :holders  who holds a key
 SELECT json_group_array(t.id) FROM taskyard_held AS h JOIN taskyard_tasks AS t ON t.no = h.no

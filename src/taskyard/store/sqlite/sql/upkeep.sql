@@ -1,14 +1,15 @@
--- :promote  queue pending tasks whose time has come
-UPDATE taskyard_tasks SET state = 'queued', reason = 'due'
- WHERE no IN (SELECT no FROM taskyard_tasks INDEXED BY taskyard_due
-               WHERE state = 'pending' AND run_at <= ?1 ORDER BY run_at LIMIT ?2)
+-- :due  pending tasks whose time has come, in the order of their times
+SELECT json_group_array(no)
+  FROM (SELECT no FROM taskyard_tasks INDEXED BY taskyard_due
+         WHERE state = 'pending' AND waits_for = 0 AND run_at <= ?1 ORDER BY run_at, no LIMIT ?2)
 
--- :promote_these  queue those of these whose time has come
-UPDATE taskyard_tasks SET state = 'queued', reason = 'due'
- WHERE no IN (SELECT value FROM json_each(?2)) AND state = 'pending' AND run_at <= ?1
-
--- :next_due
-SELECT min(run_at) FROM taskyard_tasks WHERE state = 'pending'
+-- :next_due  when the next task is due, the next rate opens, the next pause is over
+SELECT min(moment) FROM (
+    SELECT min(run_at) AS moment FROM taskyard_tasks WHERE state = 'pending' AND waits_for = 0
+    UNION ALL SELECT min(opens_at) FROM taskyard_buckets WHERE opens_at IS NOT NULL
+    UNION ALL SELECT min(opens_at) FROM taskyard_lanes WHERE opens_at IS NOT NULL
+    UNION ALL SELECT min(paused_until) FROM taskyard_lanes WHERE paused_until IS NOT NULL
+    UNION ALL SELECT value FROM taskyard_meta WHERE name = 'paused_until')
 
 -- :expired  waiting tasks whose deadline has passed
 SELECT json_group_array(json_array(no, json(coalesce(keys, '[]'))))
@@ -25,8 +26,9 @@ UPDATE taskyard_tasks
        dedup_held = iif(dedup_held IS NULL, NULL, 0)
  WHERE no IN (SELECT value FROM json_each(?1))
 
--- :ids
-SELECT json_group_array(t.id) FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value
+-- :ids  of these, and whether another depends on it
+SELECT json_group_array(json_array(t.id, json(iif(t.awaited, 'true', 'false'))))
+  FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value
 
 -- :ended_leases  nodes whose lease has ended, or that are proven dead
 -- The file is on one machine: a lease of an earlier boot is proof enough.

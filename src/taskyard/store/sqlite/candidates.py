@@ -1,0 +1,103 @@
+"""Which tasks a claim looks at: the heads of each lane that has room, in the lane's order."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from taskyard.domain.clock import Instant
+from taskyard.domain.lane import Order
+from taskyard.domain.node import Lease
+from taskyard.domain.rate import Rate
+from taskyard.store.sqlite import fair
+from taskyard.store.sqlite.found import Found, Place
+from taskyard.store.sqlite.tx import Tx
+
+MAX_SET = 500
+
+
+class Stream(msgspec.Struct, array_like=True):
+    """A lane and a route with something ready that the node serves."""
+
+    lane: int
+    route: int
+    room: int | None
+    order: Order
+    rate: Rate | None
+    full_at: Instant | None
+
+
+class Look(msgspec.Struct):
+    """One set of candidates."""
+
+    lanes: dict[int, list[Found]]
+    walls: list[Found]  # first of a route of a fifo lane that this node does not serve
+    cut_short: bool  # there was more behind them
+    moved_back: list[tuple[str, ...]]  # the keys of those that lost a place to one of their group
+
+
+def streams(tx: Tx, lease: Lease, slots: int) -> list[Stream]:
+    """Those in whose lanes there is room now."""
+    found = tx.rows(list[Stream], tx.sql("claim")["streams"], lease, tx.now)
+    for stream in found:
+        if stream.rate is not None:
+            tokens = stream.rate.tokens(stream.full_at or 0, tx.now)
+            stream.room = tokens if stream.room is None else min(stream.room, tokens)
+        if stream.room is None and stream.order is not Order.PRIORITY:
+            stream.room = slots  # a room that has a limit: nothing is claimed ahead
+    return [stream for stream in found if stream.room is None or stream.room > 0]
+
+
+def look(tx: Tx, streams: Sequence[Stream], want: int, reach: int) -> Look:
+    """As many of each lane as could start, and more by `reach` where many were blocked."""
+    seen = Look({}, [], cut_short=False, moved_back=[])
+    by_lane: dict[int, list[Stream]] = {}
+    for stream in streams:
+        by_lane.setdefault(stream.lane, []).append(stream)
+    for lane, served in by_lane.items():
+        found = _first(tx, served, want, reach, seen)
+        match served[0].order:
+            case Order.FIFO:
+                found = _up_to_walls(tx, lane, served, found, seen)
+            case Order.FAIR:
+                found, moved_back = fair.fill(tx, lane, [s.route for s in served], found)
+                seen.moved_back += moved_back
+            case Order.PRIORITY:
+                pass
+        seen.lanes[lane] = found
+    return seen
+
+
+def _first(tx: Tx, served: Sequence[Stream], want: int, reach: int, seen: Look) -> list[Found]:
+    """The first of one lane, as far as nothing unseen can come before them."""
+    rows: list[list[Found]] = []
+    horizon: Place | None = None
+    for stream in served:
+        fits = want if stream.room is None else min(want, stream.room)
+        limit = min(fits * reach, MAX_SET)
+        found = tx.rows(
+            list[Found], tx.sql("claim")["candidates"], stream.lane, stream.route, limit
+        )
+        if len(found) == limit:
+            seen.cut_short = True
+            last = found[-1].place
+            horizon = last if horizon is None else min(horizon, last)
+        rows.append(found)
+    merged: Iterable[Found] = heapq.merge(*rows, key=lambda found: found.place)
+    return [found for found in merged if horizon is None or found.place <= horizon]
+
+
+def _up_to_walls(
+    tx: Tx, lane: int, served: Sequence[Stream], found: list[Found], seen: Look
+) -> list[Found]:
+    """Of a fifo lane nothing is taken from behind a task that this node does not serve."""
+    heads = tx.rows(list[tuple[int, Found]], tx.sql("claim")["heads"], lane)
+    routes = {stream.route for stream in served}
+    walls = [head for route, head in heads if route not in routes]
+    if not walls:
+        return found
+    seen.walls += walls
+    nearest = min(wall.place for wall in walls)
+    return [one for one in found if one.place < nearest]

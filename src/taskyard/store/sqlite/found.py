@@ -1,0 +1,20 @@
+"""A queued task as a claim finds it."""
+
+from __future__ import annotations
+
+from taskyard.domain.admission import Candidate
+from taskyard.domain.clock import Instant
+
+Place = tuple[int, int]
+
+
+class Found(Candidate, array_like=True, frozen=True):
+    """In the order of candidates in sql/claim.sql."""
+
+    deadline: Instant | None = None
+    rank: int = 0
+    rotation: str | None = None  # the group, in a fair lane
+
+    @property
+    def place(self) -> Place:
+        return self.rank, self.seq
