@@ -56,7 +56,9 @@ BEGIN
 END
 $$;
 
--- tell: a hint to everyone who listens; the server sends one for a transaction, however often told.
+-- tell: a hint to everyone who listens; the server sends one for a transaction, however often told. Every
+-- finish tells: whoever waits for a result in another process is woken by it. Listeners take hints that
+-- come together for one.
 CREATE OR REPLACE FUNCTION taskyard.tell() RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN

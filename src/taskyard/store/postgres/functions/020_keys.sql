@@ -23,14 +23,17 @@ $$;
 
 -- waited_keys: the keys someone is parked on, one index seek each.
 CREATE OR REPLACE FUNCTION taskyard.waited_keys() RETURNS TABLE (key text)
-LANGUAGE sql STABLE AS $$
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN QUERY
     WITH RECURSIVE waited (key) AS (
         SELECT (SELECT w.key FROM taskyard.parked AS w ORDER BY w.key LIMIT 1)
         UNION ALL
         SELECT (SELECT w.key FROM taskyard.parked AS w WHERE w.key > waited.key ORDER BY w.key LIMIT 1)
           FROM waited WHERE waited.key IS NOT NULL
     )
-    SELECT waited.key FROM waited WHERE waited.key IS NOT NULL
+    SELECT waited.key FROM waited WHERE waited.key IS NOT NULL;
+END
 $$;
 
 -- wake: let the first p_freed waiters of each lane and route be looked at again, for every one of

@@ -3,7 +3,7 @@
 -- early and commits late appears below it. Three things make up for that: a floor is what was seen
 -- one pass ago; whoever puts a task back lowers it; and somebody looks below it every second, and
 -- whenever a node finds less than it could run. Where looking is slow it is done for a twentieth of
--- the time. Without churn there are no floors, and everything is looked at every time.
+-- the time, but every five seconds. Without churn there are no floors, and everything is looked at every time.
 
 CREATE OR REPLACE FUNCTION taskyard.wall_clock() RETURNS bigint
 LANGUAGE plpgsql VOLATILE AS $$
@@ -107,7 +107,7 @@ BEGIN
         v_below := NULL;
         v_at := v_old.looked_at;
         v_cost := v_old.cost;
-        IF v_old.pass IS NULL OR v_now - v_at > greatest(1000000, 20 * v_cost) THEN
+        IF v_old.pass IS NULL OR v_now - v_at > greatest(1000000, least(20 * v_cost, 5000000)) THEN
             v_at := taskyard.wall_clock();
             v_below := (SELECT r.seq FROM taskyard.ready AS r
                          WHERE r.lane = v_group.lane AND r.route = v_group.route AND r.rota = ''
@@ -146,7 +146,7 @@ BEGIN
             OR EXISTS (SELECT 1 FROM taskyard.node_routes AS s WHERE s.lease = p_lease AND s.route = h.route)
     LOOP
         v_at := taskyard.wall_clock();
-        CONTINUE WHEN v_floor.cost > 2000 AND v_at - v_floor.looked_at < 20 * v_floor.cost;
+        CONTINUE WHEN v_floor.cost > 2000 AND v_at - v_floor.looked_at < least(20 * v_floor.cost, 5000000);
         v_first := (SELECT r.seq FROM taskyard.ready AS r
                      WHERE r.lane = v_floor.lane AND r.route = v_floor.route AND r.rota = ''
                        AND r.priority = v_floor.priority AND r.seq < v_floor.safe

@@ -16,7 +16,10 @@ DECLARE
     v_limit boolean;
 BEGIN
     WITH part AS MATERIALIZED (
-        SELECT * FROM unnest(p_parts)
+        -- They were found before the node was locked: a lane may have been paused or limited since.
+        SELECT s.lane, s.route, s.priority, s.floor,
+               CASE WHEN l.capacity IS NULL THEN s.room ELSE coalesce(s.room, 1) END AS room
+          FROM unnest(p_parts) AS s JOIN taskyard.lanes AS l ON l.no = s.lane AND NOT l.paused
     ), bound AS MATERIALIZED (
         -- The first special task of the whole lane is the bound of each of its queues.
         SELECT DISTINCT ON (p.lane) p.lane, p.priority, f.seq

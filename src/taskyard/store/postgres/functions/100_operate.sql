@@ -141,7 +141,7 @@ BEGIN
         SELECT * INTO v_was FROM taskyard.unqueue(v_task.o_no);
         EXIT WHEN FOUND;
     END LOOP;
-    IF NOT FOUND THEN
+    IF v_was.attempt IS NULL THEN  -- after a loop FOUND says only that it ran
         RAISE EXCEPTION 'task % keeps moving', p_id USING ERRCODE = 'serialization_failure';
     END IF;
     UPDATE taskyard.tasks SET priority = p_priority WHERE no = v_task.o_no RETURNING * INTO t;
