@@ -10,6 +10,7 @@ from redis import Redis
 from taskyard import Yard
 from taskyard.domain.clock import micros
 from taskyard.domain.errors import StoreCorrupt
+from taskyard.domain.lane import LaneChange, Order
 from taskyard.domain.outcome import Stale
 from taskyard.domain.state import Reason, State
 from taskyard.domain.task import TaskQuery
@@ -154,6 +155,35 @@ async def test_it_leaves_those_who_wait_for_their_time(store: RedisStore, spoil:
     assert await store.expire() == 0
     assert (await seen(store, good)).state is State.QUEUED
     assert await told(store) == [f"task:{bad}"] * 2
+
+
+@pytest.mark.spec("reliability-16")
+async def test_it_leaves_the_turns_of_a_fair_lane(store: RedisStore, spoil: Spoil) -> None:
+    await store.set_lane("fair", LaneChange(order=Order.FAIR), actor="ann")
+    bad, first, nameless, second = [
+        await enqueued(store, lane="fair", group="g", delay=delay) for delay in (None, 1, 1, None)
+    ]
+    spoil("lives", bad)
+    spoil("tasks", nameless)
+    store.clock.advance(5)
+    await store.promote()
+    worker = await node(store, slots=4)
+
+    assert set(await worker.claim_ids(4)) == {first, second}
+    assert (await store.counts())[State.FAILED] == 1
+
+
+@pytest.mark.spec("reliability-16")
+async def test_it_is_not_waited_upon(store: RedisStore, spoil: Spoil) -> None:
+    worker = await node(store)
+    first = await running(store, worker)
+    bad = await enqueued(store, depends_on=(first.id,))
+    good = await enqueued(store, depends_on=(first.id,))
+    spoil("lives", bad)
+
+    await complete(store, first)
+    assert await worker.claim_ids(1) == [good]
+    assert await told(store) == [f"task:{bad}"]
 
 
 @pytest.mark.spec("reliability-16", "engine-20")

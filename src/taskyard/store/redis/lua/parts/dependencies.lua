@@ -1,5 +1,5 @@
 -- dependencies: what becomes of the tasks that depend on one that has ended.
--- uses: orders, audit
+-- uses: orders, members
 -- KEYS dependents  ZSET  id \0 phase no: who depends on the task with this id; phase u: it waits for
 --                        its end, m: no longer
 -- KEYS needs       HASH  no -> packed list of the ids it depends on
@@ -10,15 +10,13 @@ end
 
 -- The numbers of those who wait for the end of a task; they do no longer.
 local function take_dependents(id)
-  local members, nos = all_of(K.dependents, id .. '\0u'), {}
-  for at, member in ipairs(members) do
-    nos[at] = number_at(member)
-    drop(K.dependents, member)
+  local nos = readable(K.dependents, all_of(K.dependents, id .. '\0u'))
+  for _, no in ipairs(nos) do
+    drop(K.dependents, id .. '\0u' .. no)
   end
   for _, no in ipairs(nos) do
     put(K.dependents, id .. '\0m' .. no)
   end
-  load_many(nos)
   return nos
 end
 

@@ -45,7 +45,8 @@ local function queue_up(no, task, seen)
   local row = lane_row(lane)
   if row[ORDER] == 'fair' then
     if not task[GROUP] then
-      set_last(task, GROUP, cmsgpack.unpack(call('HGET', K.tasks, no))[DEFINED_GROUP])
+      local defined = unpacked(call('HGET', K.tasks, no))
+      set_last(task, GROUP, defined and defined[DEFINED_GROUP] or '')
     end
     task[PLACE] = with_rank(next_round(lane, task[GROUP], seen or {}), task[PLACE])
   else

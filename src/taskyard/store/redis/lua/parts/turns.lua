@@ -1,28 +1,26 @@
 -- turns: the places in a fair lane belong to groups, and go to the first tasks of each.
--- uses: tasks
+-- uses: members
+
+local function by_priority(a, b)
+  a, b = load(a), load(b)
+  if a[PRIORITY] ~= b[PRIORITY] then return a[PRIORITY] < b[PRIORITY] end
+  return a[PLACE]:sub(15) < b[PLACE]:sub(15)
+end
 
 -- The first ready tasks of a group in these streams, by priority and seq.
 local function first_of_group(streams, group, count)
   local found, group_part = {}, group_text(group)
   for _, stream in ipairs(streams) do
     local prefix = stream .. group_part
-    for _, member in ipairs(range(K.shares, '[' .. prefix, '(' .. prefix .. '\255', count)) do
-      found[#found + 1] = member:sub(#prefix + 1)
+    for _, no in ipairs(tasks_at(K.shares, '[' .. prefix, '(' .. prefix .. '\255', count)) do
+      found[#found + 1] = no
     end
   end
-  table.sort(found)
-  local nos = {}
-  for at = 1, math.min(count, #found) do
-    nos[at] = number_at(found[at])
+  table.sort(found, by_priority)
+  for at = #found, count + 1, -1 do
+    found[at] = nil
   end
-  load_many(nos)
-  return nos
-end
-
-local function by_priority(a, b)
-  a, b = load(a), load(b)
-  if a[PRIORITY] ~= b[PRIORITY] then return a[PRIORITY] < b[PRIORITY] end
-  return a[PLACE]:sub(15) < b[PLACE]:sub(15)
+  return found
 end
 
 -- Those of the second list that are not in the first.
