@@ -19,7 +19,7 @@ from taskyard.store.redis import migrate
 from taskyard.store.redis.address import parse
 from taskyard.store.redis.scripts import key_prefix
 from taskyard.store.redis.store import RedisStore
-from tests.conformance.verbs import complete, ids, node, refused_as_duplicate, seen, state_of
+from tests.conformance.verbs import complete, ids, new, node, refused_as_duplicate, seen, state_of
 from tests.servers.redis import RedisServer
 
 PREFIX = key_prefix("taskyard")
@@ -112,6 +112,22 @@ async def test_nothing_of_it_is_lost(store: RedisStore) -> None:
     lanes = {lane.name: lane for lane in await store.lanes()}
     assert (lanes["narrow"].capacity, lanes["stopped"].paused_reason) == (3, "disk")
     assert [rule.limit for rule in await store.key_rules()] == [4]
+
+
+@pytest.mark.spec("engine-3", "engine-30")
+async def test_the_rules_of_keys_and_of_prefixes_hold_on(store: RedisStore, admin: Any) -> None:
+    admin.hset(f"{PREFIX}key_rules", mapping={"host:*": 2, "host:big": 3})
+    await store.open()
+    worker = await node(store, slots=10, kinds=("fetch",))
+    for key in ("host:a", "host:big"):
+        await store.enqueue([new("fetch", id=f"{key} {n}", keys=(key,)) for n in range(4)])
+
+    limits = {rule.pattern: rule.limit for rule in await store.key_rules()}
+    assert (limits["host:*"], limits["host:big"]) == (2, 3)
+    assert sorted(await worker.claim_ids(10)) == [
+        *("host:a 0", "host:a 1"),
+        *("host:big 0", "host:big 1", "host:big 2"),
+    ]
 
 
 @pytest.mark.spec("engine-30")

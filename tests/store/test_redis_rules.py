@@ -170,12 +170,11 @@ def test_lanes_take_turns_as_in_the_domain(run: Run, lengths: list[int], start: 
 
 
 RULES = """
-exact, prefixes = {}, {}
-call('DEL', K.key_rules)
+call('DEL', K.key_rules, K.key_prefixes)
 for pattern, limit in pairs(args[1]) do
-  call('HSET', K.key_rules, pattern, limit)
+  call('HSET', home_of(pattern), pattern, limit)
 end
-read_rules()
+forget_rules()
 return cmsgpack.pack(limit_of(args[2]))
 """
 

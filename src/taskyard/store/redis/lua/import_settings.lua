@@ -1,6 +1,5 @@
 -- import_settings.lua: take over lanes, rules, periodic tasks, and the audit trail, oldest first.
--- uses: names
--- KEYS key_rules  HASH    exact name, or prefix with * -> limit, and its rate if it has one
+-- uses: names, rules
 -- KEYS crons      HASH    name -> packed entry: see crons
 -- KEYS due        ZSET    what waits for a moment: see moments
 -- KEYS audit      STREAM  number-0 -> at, actor, action, subject, detail
@@ -13,7 +12,7 @@ for _, row in ipairs(args[1]) do
   if row[PAUSED_UNTIL] then put(K.due, 'p=' .. lane, whole(row[PAUSED_UNTIL])) end
 end
 for _, rule in ipairs(args[2]) do
-  set(K.key_rules, rule[1], rule[2])
+  set(home_of(rule[1]), rule[1], rule[2])
 end
 for _, cron in ipairs(args[4]) do
   set(K.crons, cron[1], cmsgpack.pack(cron[2]))

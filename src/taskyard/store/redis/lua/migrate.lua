@@ -1,12 +1,13 @@
 -- migrate.lua: bring some tasks of the first layout into this one.
--- uses: full, nodes
+-- uses: full, nodes, rules
 -- args: state, member of its index to go on behind or '', how many to look at, the version
 -- reached when no task is left, or false
 -- Answers {where to go on or ''}; {false, ids of nodes} while workers hold leases: those of an
 -- older program would not understand what they find.
 
 -- The first layout had the group of a task where its priority is now, always empty; the priority in
--- two decimal digits before seq as its place; and a byte 0 before the place in `ready` and `parked`.
+-- two decimal digits before seq as its place; a byte 0 before the place in `ready` and `parked`; and
+-- the rules of prefixes among those of keys.
 local state, place, limit, version = args[1], args[2], args[3], args[4]
 local FIRST_PLACE = 16
 
@@ -31,6 +32,16 @@ local function convert(no, task)
   set_down(no, task)
 end
 
+local function move_prefixes()
+  local rules = call('HGETALL', K.key_rules)
+  for at = 1, #rules, 2 do
+    if home_of(rules[at]) == K.key_prefixes then
+      call('HSET', K.key_prefixes, rules[at], rules[at + 1])
+      call('HDEL', K.key_rules, rules[at])
+    end
+  end
+end
+
 local nodes = live_nodes()
 if #nodes > 0 then return { false, nodes } end
 
@@ -45,5 +56,8 @@ for _, no in ipairs(nos) do
   if task and #task[PLACE] == FIRST_PLACE then convert(no, task) end
 end
 commit()
-if last == '' and version then call('HSET', K.meta, 'schema', version) end
+if last == '' and version then
+  move_prefixes()
+  call('HSET', K.meta, 'schema', version)
+end
 return { last }

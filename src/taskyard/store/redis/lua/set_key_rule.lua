@@ -5,19 +5,20 @@
 local pattern, actor, rule, detail = args[1], args[2], args[3], args[4]
 local before = {}
 each_waited_key(function(key) before[key] = room_in(key) end)
+local key = home_of(pattern)
 if rule then
-  call('HSET', K.key_rules, pattern, rule)
+  call('HSET', key, pattern, rule)
 else
-  call('HDEL', K.key_rules, pattern)
+  call('HDEL', key, pattern)
 end
-read_rules()
-for key, old in pairs(before) do
-  local room, rate = room_in(key), rate_of(key)
-  if room > old then wake_waiters(key, room - old) end
+forget_rules()
+for waited, old in pairs(before) do
+  local room, rate = room_in(waited), rate_of(waited)
+  if room > old then wake_waiters(waited, room - old) end
   if rate then
-    tell_waiters(key, rate)
+    tell_waiters(waited, rate)
   else
-    drop(K.due, 'k=' .. key)
+    drop(K.due, 'k=' .. waited)
   end
 end
 audit(actor, 'set_key_rule', 'key:' .. pattern, detail)

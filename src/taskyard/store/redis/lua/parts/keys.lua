@@ -1,43 +1,11 @@
 -- keys: who holds them, who waits for them, and how room that came free finds a waiter.
--- uses: members, rates
--- KEYS held       ZSET  key \0 no: a running task's hold on a key
--- KEYS key_rules  HASH  exact name, or prefix with * -> limit, and its rate if it has one
+-- uses: members, rates, rules
+-- KEYS held  ZSET  key \0 no: a running task's hold on a key
 
 -- A queued task that meets a full key is parked on it. The rule that keeps parking honest: while
 -- a key has room for f more, in every lane and route at least f ready tasks that carry the key
 -- come before every task parked on it. `wake` restores it whenever room grows, or a ready
 -- carrier leaves without taking room.
-
-local exact, prefixes
-
-local function read_rules()
-  exact, prefixes = {}, {}
-  local rules = call('HGETALL', K.key_rules)
-  for at = 1, #rules, 2 do
-    local pattern, rule = rules[at], {}
-    for figure in rules[at + 1]:gmatch('%S+') do
-      rule[#rule + 1] = tonumber(figure)
-    end
-    if pattern:sub(-1) == '*' then
-      prefixes[#prefixes + 1] = { pattern:sub(1, -2), rule }
-    else
-      exact[pattern] = rule
-    end
-  end
-  table.sort(prefixes, function(a, b) return #a[1] > #b[1] end)
-end
-
-local NO_RULE = { 1 }
-
--- The exact rule, else the longest prefix, else a limit of 1: [limit, starts, seconds, …].
-local function rule_of(key)
-  if not exact then read_rules() end
-  if exact[key] then return exact[key] end
-  for _, rule in ipairs(prefixes) do
-    if key:sub(1, #rule[1]) == rule[1] then return rule[2] end
-  end
-  return NO_RULE
-end
 
 local function limit_of(key)
   return rule_of(key)[1]
