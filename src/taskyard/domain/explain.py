@@ -10,7 +10,7 @@ from enum import StrEnum
 import msgspec
 
 from taskyard.domain.clock import Instant, seconds
-from taskyard.domain.lane import Lane
+from taskyard.domain.lane import Lane, Order
 from taskyard.domain.node import NodeState
 from taskyard.domain.state import State
 from taskyard.domain.task import Task
@@ -51,9 +51,12 @@ class Explanation(msgspec.Struct, frozen=True):
 
 
 class FullKey(msgspec.Struct, frozen=True):
+    """A key without room: its holders have reached the limit, or its rate has no token left."""
+
     name: str
     limit: int
     holders: list[str]
+    opens_at: Instant | None = None  # when its rate has the next token; None: it has one now
 
 
 class ServingNode(msgspec.Struct, frozen=True):
@@ -73,13 +76,16 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     full_keys: list[FullKey]
     nodes: list[ServingNode]
     before: int  # ready tasks of its lane that come before it, at most FAR_BACK
+    lane_opens_at: Instant | None = None  # when the lane's rate has a token; None: it has one now
+    unmet: list[str] = []  # ids of the tasks it depends on that have not ended, some of them
+    head: str | None = None  # of a fifo lane, if that is another task
 
 
 def explain(facts: Facts) -> Explanation:
     """Every condition that keeps the task waiting; its place only if nothing else does."""
     match facts.task.state:
         case State.PENDING:
-            waits: list[Wait] = [_not_due(facts)]
+            waits: list[Wait] = _dependencies(facts) or [_not_due(facts)]
         case State.PAUSED:
             waits = [Wait(Condition.STATE, "paused", "it is paused; resume it")]
         case State.QUEUED:
@@ -88,6 +94,15 @@ def explain(facts: Facts) -> Explanation:
         case _:
             waits = []
     return Explanation(facts.task.id, facts.task.state, tuple(waits))
+
+
+def _dependencies(facts: Facts) -> list[Wait]:
+    count = facts.task.waits_for
+    if not count:
+        return []
+    names = ", ".join(facts.unmet[:3]) + (", …" if count > 3 else "")
+    text = f"it depends on {count} task(s) that have not ended: {names}"
+    return [Wait(Condition.STATE, "dependencies", text, {"tasks": facts.unmet, "count": count})]
 
 
 def _not_due(facts: Facts) -> Wait:
@@ -111,7 +126,8 @@ def _lane(facts: Facts) -> list[Wait]:
         waits.append(Wait(Condition.LANE, "yard_paused", "the yard is paused"))
     if lane.paused:
         why = f" ({lane.paused_reason})" if lane.paused_reason else ""
-        text = f"lane {lane.name} is paused{why}"
+        left = "" if lane.paused_until is None else f" for {_time_to(facts, lane.paused_until)}"
+        text = f"lane {lane.name} is paused{left}{why}"
         waits.append(Wait(Condition.LANE, "lane_paused", text, {"lane": lane.name}))
     if lane.capacity is not None and lane.running >= lane.capacity:
         text = f"lane {lane.name} is full: {lane.running} of {lane.capacity} running"
@@ -123,14 +139,37 @@ def _lane(facts: Facts) -> list[Wait]:
                 {"lane": lane.name, "running": lane.running, "capacity": lane.capacity},
             )
         )
+    if facts.lane_opens_at is not None:
+        left = _time_to(facts, facts.lane_opens_at)
+        text = f"the rate of lane {lane.name} lets the next one start in {left}"
+        waits.append(
+            Wait(
+                Condition.LANE,
+                "lane_rate",
+                text,
+                {"lane": lane.name, "opens_at": facts.lane_opens_at},
+            )
+        )
     return waits
 
 
+def _time_to(facts: Facts, instant: Instant) -> str:
+    return f"{max(0.0, seconds(instant - facts.now)):.1f} s"
+
+
 def _keys(facts: Facts) -> list[Wait]:
-    return [_full(key) for key in facts.full_keys]
+    return [_full(facts, key) for key in facts.full_keys]
 
 
-def _full(key: FullKey) -> Wait:
+def _full(facts: Facts, key: FullKey) -> Wait:
+    if len(key.holders) < key.limit and key.opens_at is not None:
+        text = f"the rate of key {key.name} lets the next one start in "
+        return Wait(
+            Condition.KEYS,
+            "key_rate",
+            text + _time_to(facts, key.opens_at),
+            {"key": key.name, "opens_at": key.opens_at},
+        )
     by = f"held by {', '.join(key.holders[:3])}" if key.holders else "open to nobody"
     return Wait(
         Condition.KEYS,
@@ -158,6 +197,9 @@ def _nodes(facts: Facts) -> list[Wait]:
 
 def _order(facts: Facts) -> list[Wait]:
     before = facts.before
+    if facts.lane.order is Order.FIFO and facts.head is not None:
+        text = f"lane {facts.task.lane} is first in, first out, and {facts.head} is its head"
+        return [Wait(Condition.ORDER, "not_head", text, {"head": facts.head, "before": before})]
     if not before:
         return []
     many = f"{before}" if before < FAR_BACK else f"at least {FAR_BACK}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from taskyard.domain.clock import micros, seconds
-from taskyard.domain.state import TERMINAL
+from taskyard.domain.state import TERMINAL, State
 from taskyard.domain.task import Task, Until
 
 
@@ -15,12 +15,14 @@ class Moved(msgspec.Struct, frozen=True):
     task: Task
     dedup_until: Until | None = None
     dedup_kept: bool = False  # it is the one that keeps its dedup key now
+    rank: int = 0  # of a queued one, by which its lane orders it
 
     def settled(self) -> Moved:
         """Without what belongs to the store it is in: the same in every store."""
         task = self.task
         return msgspec.structs.replace(
             self,
+            rank=self.rank if task.state is State.QUEUED else 0,
             task=msgspec.structs.replace(
                 task,
                 timeout=seconds(micros(task.timeout)),

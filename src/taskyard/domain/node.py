@@ -42,6 +42,16 @@ class NewNode(msgspec.Struct, frozen=True, kw_only=True):
     lease_seconds: float = DEFAULT_LEASE_SECONDS
 
 
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """What the process of a node uses, as it last said."""
+
+    cpu: float  # cores, over the time since it last said so
+    memory: int  # bytes that are in memory, its isolated processes included
+    read_bytes: int = 0  # since it began
+    written_bytes: int = 0
+    processes: int = 1
+
+
 class Node(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     lease: Lease
@@ -56,6 +66,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     seen_at: Instant
     lease_seconds: float
     lease_left: float  # seconds; negative once it has ended
+    usage: Usage | None = None
 
 
 class Hold(msgspec.Struct, frozen=True):
@@ -71,7 +82,7 @@ class Ask(msgspec.Struct, frozen=True):
 
     no: int
     attempt: int
-    what: str  # "cancel"
+    what: str  # "cancel" or "pause"
 
 
 class News(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ applies the Verdict if the attempt is still the accepted one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import assert_never
 
 import msgspec
@@ -28,6 +29,7 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     reason: Reason = Reason.ERROR
     retry: bool = True  # what the classifier advised
     after: float | None = None  # a delay that was asked for
+    pauses_lane: str | None = None  # why nothing else of its lane should start now
 
 
 class Snoozed(msgspec.Struct, frozen=True, tag=True):
@@ -38,6 +40,10 @@ class Stopped(msgspec.Struct, frozen=True, tag=True):
     """The body ended because the task is to be cancelled."""
 
     reason: Reason = Reason.OPERATOR
+
+
+class Paused(msgspec.Struct, frozen=True, tag=True):
+    """The body ended because the task is to be paused; it goes on from its checkpoint."""
 
 
 class Released(msgspec.Struct, frozen=True, tag=True):
@@ -51,7 +57,7 @@ class Died(msgspec.Struct, frozen=True, tag=True):
     losses: int  # of this task before
 
 
-Outcome = Succeeded | Failed | Snoozed | Stopped | Released | Died
+Outcome = Succeeded | Failed | Snoozed | Stopped | Paused | Released | Died
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,6 +135,8 @@ def decide(task: Claimed, outcome: Outcome, policy: RetryPolicy) -> Verdict:
             return verdict(State.PENDING, Reason.SNOOZED, charge=0, delay=bounded(delay))
         case Stopped(reason):
             return verdict(State.CANCELLED, reason, charge=0)
+        case Paused():
+            return verdict(State.PAUSED, Reason.OPERATOR, charge=0, keeps_place=True)
         case Released():
             # Not the task's doing: it keeps its place and its budget.
             return verdict(State.QUEUED, Reason.RELEASED, charge=0, keeps_place=True)
@@ -146,12 +154,23 @@ def decide(task: Claimed, outcome: Outcome, policy: RetryPolicy) -> Verdict:
 
 
 def heed(verdict: Verdict, asked: str | None) -> Verdict:
-    """A task that was asked to stop does not come back, however its body ended."""
-    if asked == "cancel" and verdict.state not in TERMINAL:
-        return msgspec.structs.replace(
-            verdict, state=State.CANCELLED, reason=Reason.OPERATOR, delay=None, keeps_place=False
-        )
-    return verdict
+    """A task that was asked to stop does not come back by itself, however its body ended."""
+    if verdict.state in TERMINAL:
+        return verdict
+    match asked:
+        case "cancel":
+            return msgspec.structs.replace(
+                verdict,
+                state=State.CANCELLED,
+                reason=Reason.OPERATOR,
+                delay=None,
+                keeps_place=False,
+            )
+        case "pause":
+            # With the delay it was to wait: a task that is resumed before waits for the rest.
+            return msgspec.structs.replace(verdict, state=State.PAUSED, reason=Reason.OPERATOR)
+        case _:
+            return verdict
 
 
 class LostRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,32 +186,42 @@ class LostRun(msgspec.Struct, frozen=True, kw_only=True):
     asked: str | None = None
 
 
-def decide_lost(run: LostRun, *, poison_losses: int = POISON_LOSSES) -> Verdict:
-    """What becomes of a task whose node died under it.
+def decide_lost(runs: Sequence[LostRun], *, poison_losses: int = POISON_LOSSES) -> list[Verdict]:
+    """What becomes of the tasks whose node died under them.
+
+    A task that was lost before is a suspect: it runs in a process of its own, whose death is no
+    death of the node. So where others ran beside it, one of those has done it: the suspect goes
+    back as if nothing had been. Where there were only suspects, they are to blame. At least one
+    is counted each time, so a task that kills its node does not do so for ever.
 
     The store cannot see the instant between claim and first line of the body, so a task that
-    was claimed to start at once counts as started: the other reading would let a task that
-    kills its process do so for ever.
+    was claimed to start at once counts as started.
     """
+    beside = any(run.started and run.losses == 0 for run in runs)
+    return [
+        _decide_lost(run, poison_losses, blamed=run.started and not (beside and run.losses > 0))
+        for run in runs
+    ]
 
+
+def _decide_lost(run: LostRun, poison_losses: int, *, blamed: bool) -> Verdict:
     def verdict(state: State, reason: Reason, *, keeps_place: bool = False) -> Verdict:
-        lost = int(run.started)
         return Verdict(
             no=run.no,
             id=run.id,
             attempt=run.attempt,
             state=state,
             reason=reason,
-            charge=lost,
-            losses=lost,
+            charge=int(blamed),
+            losses=int(blamed),
             keeps_place=keeps_place,
-            error=TaskError("Lost", "the node died while it ran this task") if lost else None,
+            error=TaskError("Lost", "the node died while it ran this task") if blamed else None,
         )
 
     if run.asked == "cancel":
         return verdict(State.CANCELLED, Reason.OPERATOR)
-    if run.started and run.losses + 1 >= poison_losses:
+    if blamed and run.losses + 1 >= poison_losses:
         return verdict(State.FAILED, Reason.POISON)
-    if run.started and run.charged + 1 >= run.max_charged:
+    if blamed and run.charged + 1 >= run.max_charged:
         return verdict(State.FAILED, Reason.LOST)
-    return verdict(State.QUEUED, Reason.RESCUED, keeps_place=True)
+    return heed(verdict(State.QUEUED, Reason.RESCUED, keeps_place=True), run.asked)

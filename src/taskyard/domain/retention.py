@@ -63,6 +63,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
     lanes: Mapping[str, Keep] = {}
     kinds: Mapping[str, Keep] = {}
     audit: timedelta = timedelta(days=90)
+    statistics: timedelta = timedelta(days=90)
     at: time = time(2)
     zone: str = "UTC"
 
@@ -85,6 +86,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
             for name, keep in (*self.lanes.items(), *self.kinds.items()):
                 yield f"what is {state} of {name}", keep.of(state)
         yield "the audit trail", self.audit
+        yield "statistics", self.statistics
 
     def ages(self, state: State) -> Ages:
         return Ages(
@@ -94,6 +96,10 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def audit_age(self) -> Instant:
         return _age(self.audit)
+
+    @property
+    def statistics_age(self) -> Instant:
+        return _age(self.statistics)
 
     def older_than(self, age: timedelta) -> Retention:
         """For once: all ended tasks of this age go, whatever their lane or kind."""

@@ -23,6 +23,8 @@ MAX_PAYLOAD_BYTES = 1_000_000
 MAX_RESULT_BYTES = 1_000_000
 MAX_NAME = 200
 MAX_KEYS = 16
+MAX_DEPENDENCIES = 10_000
+MAX_CHECKPOINT_BYTES = 1_000_000
 MAX_CHARGED = 1_000_000
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -47,7 +49,16 @@ class Until(StrEnum):
 class Clash(StrEnum):
     """What happens to an enqueue whose dedup key is already kept by another task."""
 
-    KEEP = "keep"
+    KEEP = "keep"  # nothing
+    REPLACE = "replace"  # the other, if it waits and is of the same kind, gets this payload
+    DEBOUNCE = "debounce"  # the same, and if it waits for its time, that moves to the later one
+
+
+class OnFailure(StrEnum):
+    """What becomes of a task when one that it depends on fails or is cancelled."""
+
+    CANCEL = "cancel"
+    RUN = "run"
 
 
 class Dedup(msgspec.Struct, frozen=True):
@@ -67,6 +78,9 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
     keys: tuple[str, ...] = ()
     group: str = ""
     dedup: Dedup | None = None
+    refuse_if_held: bool = False  # rather than wait for a key that has no room now
+    depends_on: tuple[str, ...] = ()  # ids of tasks that must have ended first
+    on_failure: OnFailure = OnFailure.CANCEL
     requires: tuple[str, ...] = ()  # capabilities a node must have
     max_charged: int = DEFAULT_RETRIES + 1
     timeout: float = DEFAULT_TIMEOUT
@@ -79,14 +93,7 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
         check_name("kind", self.kind)
         check_name("lane", self.lane)
         check_name("id", self.id)
-        if len(self.keys) > MAX_KEYS:
-            raise InvalidOption(f"a task holds at most {MAX_KEYS} keys, not {len(self.keys)}")
-        for key in self.keys:
-            check_name("key", key)
-        if len(set(self.keys)) != len(self.keys):
-            raise InvalidOption(f"the same key is named twice: {', '.join(self.keys)}")
-        if self.dedup is not None:
-            check_name("dedup key", self.dedup.key)
+        self._check_names()
         if len(self.group) > MAX_NAME:
             raise InvalidOption(f"group is longer than {MAX_NAME} characters")
         check_priority(self.priority)
@@ -98,6 +105,34 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidOption(
                 f"max_charged must be 1 or more and at most {MAX_CHARGED:,}, not {self.max_charged}"
             )
+        self._check_times()
+        size = len(self.payload.encode())
+        if size > max_payload:
+            raise PayloadTooLarge(
+                f"the payload of this {self.kind} task is {size:,} bytes, the limit is "
+                f"{max_payload:,}; store the data elsewhere and pass a reference to it"
+            )
+
+    def _check_names(self) -> None:
+        if len(self.keys) > MAX_KEYS:
+            raise InvalidOption(f"a task holds at most {MAX_KEYS} keys, not {len(self.keys)}")
+        for key in self.keys:
+            check_name("key", key)
+        if len(set(self.keys)) != len(self.keys):
+            raise InvalidOption(f"the same key is named twice: {', '.join(self.keys)}")
+        if self.dedup is not None:
+            check_name("dedup key", self.dedup.key)
+        if len(self.depends_on) > MAX_DEPENDENCIES:
+            raise InvalidOption(
+                f"a task depends on at most {MAX_DEPENDENCIES:,} others, not "
+                f"{len(self.depends_on):,}; let tasks in between gather them"
+            )
+        if len(set(self.depends_on)) != len(self.depends_on):
+            raise InvalidOption("depends_on names the same task twice")
+        if self.id in self.depends_on:
+            raise InvalidOption("a task cannot depend on itself")
+
+    def _check_times(self) -> None:
         if self.delay is not None and not 0 <= self.delay <= LONGEST:
             raise InvalidOption(
                 f"delay must be 0 seconds or more and at most 100 years, not {self.delay:g}"
@@ -107,12 +142,6 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
         for what, instant in (("run_at", self.run_at), ("deadline", self.deadline)):
             if instant is not None and not -LAST <= instant <= LAST:
                 raise InvalidOption(f"{what} is not within the years 1 to 9999: {instant}")
-        size = len(self.payload.encode())
-        if size > max_payload:
-            raise PayloadTooLarge(
-                f"the payload of this {self.kind} task is {size:,} bytes, the limit is "
-                f"{max_payload:,}; store the data elsewhere and pass a reference to it"
-            )
 
 
 def check_priority(priority: int) -> None:
@@ -179,6 +208,9 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     timeout: float
     payload: str
     lease: Lease = 0  # that claimed it; 0: the store does not compare it
+    losses: int = 0  # how often a node or a process died under it: more than 0 is a suspect
+    waited: float = 0.0  # seconds from when it was due
+    checkpoint: str | None = None  # JSON, of an earlier attempt
 
     @property
     def hold(self) -> Hold:
@@ -206,6 +238,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     group: str = ""
     dedup: str | None = None
     requires: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    on_failure: OnFailure = OnFailure.CANCEL
+    waits_for: int = 0  # how many of those it depends on have not ended
     attempt: int
     charged: int
     max_charged: int
@@ -217,9 +252,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     started_at: Instant | None = None
     ended_at: Instant | None = None
     node: str | None = None
-    asked: str | None = None  # "cancel" while a running body has been asked to stop
+    asked: str | None = None  # "cancel" or "pause", while a running body is asked to stop
     parked_on: str | None = None  # the full key it was last seen waiting for
     progress: Progress | None = None
+    checkpoint: str | None = None  # JSON
     result: str | None = None  # JSON
     error: TaskError | None = None
     failures: tuple[FailedAttempt, ...] = ()
@@ -233,6 +269,7 @@ class Duplicate(msgspec.Struct, frozen=True, tag="duplicate"):
     """Nothing was stored: this task keeps the dedup key, or has the id already."""
 
     id: str
+    changed: bool = False  # it got the payload, or the later time, of the one that was not stored
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused"):

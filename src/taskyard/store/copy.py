@@ -36,13 +36,30 @@ async def copy(
         raise CannotCopy("workers are running on the target; stop them first")
     await _copy_audit(source, target)
     await target.pause_yard(True, actor=actor)
-    await target.import_settings(lanes=await source.lanes(), rules=await source.key_rules())
-    async for page in pages(source):
+    await target.import_settings(
+        lanes=await source.lanes(), rules=await source.key_rules(), crons=await source.crons()
+    )
+    async for page in oldest_first(source):
         await target.import_tasks(page)
         told("copy", len(page))
     counts = await _compare(source, target, told)
     await target.pause_yard(False, actor=actor)
     return counts
+
+
+async def oldest_first(store: Store) -> AsyncIterator[list[Moved]]:
+    """All tasks, so that those a task depends on come before it.
+
+    They can only be read from the end: the borders of the pages are noted first.
+    """
+    borders: list[tuple[int | None, int]] = []
+    after: int | None = None
+    async for page in pages(store):
+        borders.append((after, len(page)))
+        after = page[-1].task.no
+    for after, limit in reversed(borders):
+        page = await store.export(after=after, limit=limit)
+        yield [moved.settled() for moved in reversed(page)]
 
 
 async def pages(store: Store) -> AsyncIterator[list[Moved]]:
@@ -51,8 +68,13 @@ async def pages(store: Store) -> AsyncIterator[list[Moved]]:
     while page := await store.export(after=after, limit=limit):
         yield [moved.settled() for moved in page]
         after = page[-1].task.no
-        size = sum(len(moved.task.payload) + len(moved.task.result or "") for moved in page)
+        size = sum(map(_size, page))
         limit = max(1, min(MAX_PAGE, PAGE_BYTES * len(page) // (size + 1)))
+
+
+def _size(moved: Moved) -> int:
+    task = moved.task
+    return len(task.payload) + len(task.result or "") + len(task.checkpoint or "")
 
 
 async def _each(store: Store) -> AsyncIterator[Moved]:

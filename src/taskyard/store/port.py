@@ -14,13 +14,16 @@ from typing import Protocol
 import msgspec
 
 from taskyard.domain.clock import Instant
+from taskyard.domain.cron import Cron, CronEntry
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
 from taskyard.domain.moved import Moved
-from taskyard.domain.node import Hold, Lease, NewNode, News, Node
+from taskyard.domain.node import Hold, Lease, NewNode, News, Node, Usage
 from taskyard.domain.outcome import Finished, Stale, Verdict
+from taskyard.domain.rate import Rate
 from taskyard.domain.retention import Retention
 from taskyard.domain.state import State
+from taskyard.domain.statistics import Count
 from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress, Task, TaskError, TaskQuery
 
 PRUNE_LIMIT = 500  # ended tasks a step of prune looks at: some milliseconds
@@ -46,8 +49,8 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class Promoted(msgspec.Struct, frozen=True):
-    count: int
-    next_due: Instant | None
+    count: int  # things that waited for this moment: tasks, keys and lanes
+    next_due: Instant | None  # when the next of them will be there
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -74,6 +77,11 @@ class Rescued(msgspec.Struct, frozen=True):
 class Cancellation(StrEnum):
     DONE = "cancelled"  # it was waiting and is cancelled now
     ASKED = "asked"  # it runs and its body has been asked to stop
+
+
+class Pausing(StrEnum):
+    DONE = "paused"  # it was waiting and is paused now
+    ASKED = "asked"  # it runs and its body has been asked to pause
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -153,8 +161,13 @@ class Store(Protocol):
     async def report(self, hold: Hold, progress: Progress) -> bool:
         """Keep how far an attempt has come; False if it is no longer the accepted one."""
 
+    async def checkpoint(self, hold: Hold, data: str) -> bool:
+        """Keep what the next attempt may go on from; False if this is not the accepted one."""
+
     async def promote(self, limit: int = 1000) -> Promoted:
-        """Queue the pending tasks whose time has come."""
+        """Do what waits for a moment that has come: queue tasks that are due, let those be looked
+        at that wait for the rate of a key, go on with lanes and a yard that were paused until now.
+        """
 
     async def expire(self, limit: int = 1000) -> int:
         """Fail the waiting tasks whose deadline has passed."""
@@ -164,6 +177,12 @@ class Store(Protocol):
 
     async def cancel(self, task_id: str, *, actor: str) -> Cancellation:
         """Cancel a waiting task, or ask a running one to stop."""
+
+    async def pause(self, task_id: str, *, actor: str) -> Pausing:
+        """Pause a waiting task, or ask a running one to pause."""
+
+    async def resume(self, task_id: str, *, actor: str) -> None:
+        """Let a paused task wait again where it stood, or take back the wish that it pause."""
 
     async def retry(self, task_id: str, *, actor: str) -> None:
         """Give a failed or cancelled task a new life with a full budget."""
@@ -200,18 +219,20 @@ class Store(Protocol):
     async def key_rules(self) -> list[KeyRule]:
         """The limits that differ from 1."""
 
-    async def set_key_rule(self, pattern: str, limit: int | None, *, actor: str) -> None:
-        """Set the limit of a key or a prefix of keys; None removes the rule."""
+    async def set_key_rule(
+        self, pattern: str, limit: int | None, *, rate: Rate | None = None, actor: str
+    ) -> None:
+        """Set limit and rate of a key or of each key with a prefix; None removes the rule."""
 
-    async def pause_yard(self, paused: bool, *, actor: str) -> None:
-        """Start nothing new in any lane, or go on."""
+    async def pause_yard(self, paused: bool, *, until: Instant | None = None, actor: str) -> None:
+        """Start nothing new in any lane, perhaps until some moment, or go on."""
 
     # --- nodes ---
 
     async def register(self, node: NewNode) -> Lease:
         """Make a node ready under a new lease; an older incarnation may claim no more."""
 
-    def beat(self, lease: Lease, *, timeout: float) -> News:
+    def beat(self, lease: Lease, *, timeout: float, usage: Usage | None = None) -> News:
         """Renew a lease. Blocking, callable from any thread: it must not need the event loop."""
 
     async def news(self, lease: Lease) -> News:
@@ -249,6 +270,37 @@ class Store(Protocol):
         each step that removes something. A dry run counts tasks and changes nothing.
         """
 
+    # --- cron ---
+
+    async def crons(self) -> list[CronEntry]:
+        """All periodic tasks, by name."""
+
+    async def set_cron(self, cron: Cron, next_at: Instant | None, *, actor: str) -> bool:
+        """Keep this entry, in place of one of its name; False if that one stays.
+
+        It stays if it is the same, or if this one is declared by a program and that one is an
+        operator's.
+        """
+
+    async def drop_cron(self, name: str, *, actor: str) -> bool:
+        """Forget an entry; False if there is none."""
+
+    async def fire_cron(
+        self, name: str, due: Instant, tasks: Sequence[NewTask], next_at: Instant | None
+    ) -> list[Enqueue] | None:
+        """Start a tick: save these tasks, if the entry still waits for `due` and is not paused.
+
+        It waits for `next_at` then. None: another one was faster, and nothing was done.
+        """
+
+    # --- statistics ---
+
+    async def tally(self, counts: Sequence[Count]) -> None:
+        """Add these to the figures of this hour."""
+
+    async def tallied(self, since: Instant) -> list[Count]:
+        """What was added since the hour of this moment, summed up."""
+
     async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
         """Who did what, newest first."""
 
@@ -258,7 +310,10 @@ class Store(Protocol):
         """Tasks with all that another store needs to go on with them, newest first."""
 
     async def import_tasks(self, tasks: Sequence[Moved]) -> None:
-        """Take tasks over from another store, as they are; what is here already stays."""
+        """Take tasks over from another store, as they are; what is here already stays.
+
+        Those a task depends on come before it.
+        """
 
     async def import_settings(
         self,
@@ -266,5 +321,6 @@ class Store(Protocol):
         lanes: Sequence[Lane] = (),
         rules: Sequence[KeyRule] = (),
         audit: Sequence[Audited] = (),
+        crons: Sequence[CronEntry] = (),
     ) -> None:
-        """Take over lanes, rules, and the audit trail from its beginning on."""
+        """Take over lanes, rules, periodic tasks, and the audit trail from its beginning on."""

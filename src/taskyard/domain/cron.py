@@ -1,0 +1,99 @@
+"""Periodic tasks: when they are due, and what is started then.
+
+The store keeps the entries and lets each tick be started once; which moments a schedule means is
+said here.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from zoneinfo import ZoneInfo
+
+import msgspec
+from cronsim import CronSim, CronSimError
+
+from taskyard.domain.clock import Instant, as_datetime, as_instant
+from taskyard.domain.errors import InvalidOption
+from taskyard.domain.task import NewTask, check_name
+
+MAX_CAUGHT_UP = 1000  # ticks that are made up for at once, the latest ones
+
+
+class CatchUp(StrEnum):
+    """What becomes of the ticks that passed while nobody could start them."""
+
+    SKIP = "skip"  # nothing: the next one is that after now
+    ONE = "one"  # the last of them is started
+    ALL = "all"  # each is started
+
+
+class Cron(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be started, and when."""
+
+    name: str
+    schedule: str  # five fields: minute hour day month weekday
+    task: NewTask  # what each tick starts; its id is not used
+    timezone: str = "UTC"
+    catch_up: CatchUp = CatchUp.ONE
+    paused: bool = False
+    declared: bool = False  # by a program, which may change it; an operator's stays
+
+    def check(self) -> None:
+        check_name("cron", self.name)
+        self.task.check()
+        next(self._simulation(as_datetime(0)), None)
+
+    def after(self, moment: Instant) -> Instant | None:
+        """The first tick after this moment; None: there is none within the next years."""
+        tick = next(self._simulation(as_datetime(moment)), None)
+        return None if tick is None else as_instant(tick)
+
+    def _simulation(self, since: datetime) -> CronSim:
+        try:
+            zone = ZoneInfo(self.timezone)
+        except (KeyError, ValueError, OSError) as error:
+            raise InvalidOption(f"cron {self.name}: no time zone {self.timezone!r}") from error
+        try:
+            return CronSim(self.schedule, since.astimezone(zone))
+        except CronSimError as error:
+            raise InvalidOption(
+                f"cron {self.name}: {self.schedule!r} is no schedule ({error}); "
+                "it has five fields: minute hour day month weekday, as in */5 * * * *"
+            ) from error
+
+
+class CronEntry(msgspec.Struct, frozen=True):
+    """A cron as the store keeps it."""
+
+    cron: Cron
+    next_at: Instant | None  # the tick it waits for
+    last_at: Instant | None = None  # the last one that was started
+
+
+class Ticks(msgspec.Struct, frozen=True):
+    start: tuple[Instant, ...]  # to be started now, in order
+    next_at: Instant | None  # to wait for
+
+
+def ticks(entry: CronEntry, now: Instant) -> Ticks:
+    """What to start of an entry whose tick has come, and what to wait for then."""
+    passed: list[Instant] = []
+    tick = entry.next_at
+    while tick is not None and tick <= now:
+        passed.append(tick)
+        if len(passed) > MAX_CAUGHT_UP:
+            del passed[0]
+        tick = entry.cron.after(tick)
+    match entry.cron.catch_up:
+        case CatchUp.ALL:
+            start = passed
+        case CatchUp.ONE:
+            start = passed[-1:]
+        case CatchUp.SKIP:
+            # A tick that is only just over is not one that was missed.
+            start = [tick for tick in passed[-1:] if now - tick < SKIPPED_AFTER]
+    return Ticks(tuple(start), tick)
+
+
+SKIPPED_AFTER: Instant = 60_000_000
