@@ -17,13 +17,15 @@ import msgspec
 from bench.claim_work import gauge_of
 from bench.figure import Figure, Stage, median, percentile
 from bench.ground import ground
-from taskyard.domain.lane import LaneChange
+from taskyard.domain.lane import LaneChange, Order
 from taskyard.domain.node import Lease, NewNode
 from taskyard.domain.outcome import Succeeded, Verdict, decide
+from taskyard.domain.rate import Rate
 from taskyard.domain.retry import Retry
 from taskyard.domain.task import Claimed, NewTask
 from taskyard.store.port import Claim, ClaimRequest, Store
-from taskyard.store.sqlite.claim import MAX_ROUNDS, MAX_SET
+from taskyard.store.sqlite.candidates import MAX_SET
+from taskyard.store.sqlite.claim import MAX_ROUNDS
 from taskyard.store.url import open_store
 
 SPEC = ("engine-12",)
@@ -164,6 +166,55 @@ async def draining_key(yard: Yard, advance: Callable[[float], None]) -> None:
     await yard.node.finish([first])
 
 
+async def fifo_queued(yard: Yard, advance: Callable[[float], None]) -> None:
+    await yard.store.set_lane("line", LaneChange(order=Order.FIFO), actor="bench")
+    await yard.fill(advance, lane="line")
+
+
+async def fifo_blocked(yard: Yard, advance: Callable[[float], None]) -> None:
+    """All behind a head whose key is held."""
+    await yard.store.set_lane("line", LaneChange(order=Order.FIFO), actor="bench")
+    await yard.store.enqueue([new(lane="other", keys=["k"])])
+    assert (await yard.holder.claim(1)).tasks
+    await yard.store.enqueue([new(lane="line", keys=["k"])])
+    await yard.fill(advance, lane="line")
+    await claimable(yard, "other")
+
+
+async def fair_group(yard: Yard, advance: Callable[[float], None]) -> None:
+    """One group has them all, and the most urgent come last; others have one each."""
+    await yard.store.set_lane("turns", LaneChange(order=Order.FAIR), actor="bench")
+    await yard.fill(advance, lane="turns", group="large")
+    await yard.fill(lambda _: None, count=CLAIMABLE, lane="turns", group="large", priority=1)
+    tasks = [new(lane="turns", group=f"small {at}") for at in range(CLAIMABLE)]
+    await yard.store.enqueue(tasks)
+
+
+async def key_rate(yard: Yard, advance: Callable[[float], None]) -> None:
+    """One of them took the only token for a long time."""
+    await yard.store.set_key_rule("k", 10, rate=Rate(1, 36_000), actor="bench")
+    await yard.store.enqueue([new(lane="same", keys=["k"])])
+    assert (await yard.holder.claim(1)).tasks
+    await yard.fill(advance, lane="same", keys=["k"])
+    await claimable(yard, "same", "other")
+
+
+async def lane_rate(yard: Yard, advance: Callable[[float], None]) -> None:
+    await yard.store.set_lane("blocked", LaneChange(rate=Rate(1, 36_000)), actor="bench")
+    await yard.store.enqueue([new(lane="blocked")])
+    assert (await yard.holder.claim(1)).tasks
+    await yard.fill(advance, lane="blocked")
+    await claimable(yard, "other")
+
+
+async def unmet(yard: Yard, advance: Callable[[float], None]) -> None:
+    """All wait for one task that has not ended."""
+    await yard.store.enqueue([new(id="first", lane="blocked")])
+    assert (await yard.holder.claim(1)).tasks
+    await yard.fill(advance, lane="same", depends_on=["first"])
+    await claimable(yard, "same", "other")
+
+
 async def claimable(yard: Yard, *lanes: str) -> None:
     """Behind the blocked ones, so that a claim which looks at them must pass them all."""
     for lane in lanes:
@@ -177,6 +228,12 @@ SCENES: dict[str, tuple[Prepare, bool]] = {
     "in a full lane": (full_lane, True),
     "in a paused lane": (paused_lane, True),
     "of a kind nobody serves": (unserved_kind, True),
+    "in a fifo lane": (fifo_queued, True),
+    "in a fifo lane, its head blocked": (fifo_blocked, True),
+    "of one group of a fair lane": (fair_group, True),
+    "behind the rate of a key": (key_rate, True),
+    "behind the rate of a lane": (lane_rate, True),
+    "that depend on one task": (unmet, True),
 }
 
 

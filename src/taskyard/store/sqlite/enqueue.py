@@ -8,7 +8,7 @@ from taskyard.domain.errors import StaleAttempt
 from taskyard.domain.lane import Order
 from taskyard.domain.node import Hold
 from taskyard.domain.state import State
-from taskyard.domain.task import Clash, Duplicate, Enqueue, Enqueued, NewTask
+from taskyard.domain.task import Clash, Duplicate, Enqueue, Enqueued, NewTask, OnFailure
 from taskyard.store.sqlite import intake, keys
 from taskyard.store.sqlite.names import lane_number
 from taskyard.store.sqlite.newcomer import Newcomer, Newcomers, run_at_of
@@ -26,34 +26,47 @@ def enqueue(tx: Tx, tasks: Sequence[NewTask], by: Hold | None = None) -> list[En
         return []
     first = tx.value(sql["numbers"], len(tasks)) - len(tasks) + 1
     places = Places(tx)
-    if any(_needs_a_decision(tx, task, places) for task in tasks):
-        decisions = intake.Intake(tx, tasks, places)
-        answers = [decisions.decide(no, task) for no, task in enumerate(tasks, first)]
-        save(tx, decisions.saved)
-        decisions.settle()
-        return answers
+    if any(map(_hangs_on_others, tasks)) or _is_choosy(tx, tasks, places):
+        return _decide_each(tx, tasks, first, places)
     return _save_all(tx, tasks, first, places)
 
 
-def _needs_a_decision(tx: Tx, task: NewTask, places: Places) -> bool:
+def _hangs_on_others(task: NewTask) -> bool:
     """Whether what becomes of it hangs on more than that its id and its dedup key are free."""
-    if task.depends_on or task.refuse_if_held:
+    if task.depends_on or task.refuse_if_held or task.on_failure is not OnFailure.CANCEL:
         return True
-    if task.dedup is not None and task.dedup.clash is not Clash.KEEP:
-        return True
-    lane = places.lanes.get(lane_number(tx, task.lane)) if places.lanes else None
-    return lane is not None and (lane.order is Order.FAIR or lane.max_depth is not None)
+    return task.dedup is not None and task.dedup.clash is not Clash.KEEP
+
+
+def _is_choosy(tx: Tx, tasks: Sequence[NewTask], places: Places) -> bool:
+    """Whether one of their lanes must know which of them are new, to place or to count them."""
+    if not places.lanes:
+        return False
+    lanes = (places.lanes.get(lane_number(tx, name)) for name in {task.lane for task in tasks})
+    return any(
+        lane is not None and (lane.order is Order.FAIR or lane.max_depth is not None)
+        for lane in lanes
+    )
+
+
+def _decide_each(tx: Tx, tasks: Sequence[NewTask], first: int, places: Places) -> list[Enqueue]:
+    decisions = intake.Intake(tx, tasks, places)
+    answers = [decisions.decide(no, task) for no, task in enumerate(tasks, first)]
+    _save(tx, "insert_particular", decisions.saved)
+    decisions.settle()
+    return answers
 
 
 def _save_all(tx: Tx, tasks: Sequence[NewTask], first: int, places: Places) -> list[Enqueue]:
     """Let the indexes find out which of these are here already."""
     newcomers = Newcomers(tx, places, keys.full(tx, (key for t in tasks for key in t.keys)))
+    make = newcomers.particular if places.lanes else newcomers.plain
     rows: list[Newcomer] = []
     for no, task in enumerate(tasks, first):
         run_at = run_at_of(tx, task)
         state = State.QUEUED if run_at <= tx.now else State.PENDING
-        rows.append(newcomers.row(no, task, state, run_at))
-    if save(tx, rows) == len(tasks):
+        rows.append(make(no, task, state, run_at))
+    if _save(tx, "insert_particular" if places.lanes else "insert", rows) == len(tasks):
         return [Enqueued(task.id) for task in tasks]
     clashes = dict(tx.rows(list[tuple[int, str]], tx.sql("enqueue")["clashes"], to_json(rows)))
     return [
@@ -62,11 +75,11 @@ def _save_all(tx: Tx, tasks: Sequence[NewTask], first: int, places: Places) -> l
     ]
 
 
-def save(tx: Tx, rows: Sequence[Newcomer]) -> int:
+def _save(tx: Tx, insert: str, rows: Sequence[Newcomer]) -> int:
     """Those whose id and dedup key are free; says how many they are."""
     sql = tx.sql("enqueue")
     batch = to_json(rows)
-    saved = tx.run(sql["insert"], batch, tx.now)
+    saved = tx.run(sql[insert], batch, tx.now)
     tx.run(sql["payloads"], batch)
     keyed = [row.no for row in rows if row.keys]
     if keyed:

@@ -25,7 +25,7 @@ from taskyard.domain.task import (
 )
 from taskyard.store.sqlite import dependencies, keys
 from taskyard.store.sqlite.names import lane_number
-from taskyard.store.sqlite.newcomer import Newcomer, Newcomers, run_at_of
+from taskyard.store.sqlite.newcomer import Newcomers, Particular, run_at_of
 from taskyard.store.sqlite.order import Places
 from taskyard.store.sqlite.tx import Tx, to_json
 
@@ -64,7 +64,7 @@ class Intake:
         self._depths: dict[int, int] = {}
         self._answers: dict[str, Enqueue] = {}
         self._edges: list[dependencies.Edge] = []
-        self.saved: list[Newcomer] = []
+        self.saved: list[Particular] = []
 
     def decide(self, no: int, task: NewTask) -> Enqueue:
         answer = self._duplicate(task) or self._save(no, task)
@@ -113,7 +113,7 @@ class Intake:
         if refused is not None:
             return refused
         waits_for = 0 if state in TERMINAL else len(unmet)
-        row = self._newcomers.row(no, task, state, run_at, waits_for=waits_for)
+        row = self._newcomers.particular(no, task, state, run_at, waits_for=waits_for)
         self._enter(task, row)
         self._edges += [
             (no, place, one, int(one in unmet and state not in TERMINAL))
@@ -161,7 +161,7 @@ class Intake:
         )
         return None if held is None else Refused(f"key {held} is held")
 
-    def _enter(self, task: NewTask, row: Newcomer) -> None:
+    def _enter(self, task: NewTask, row: Particular) -> None:
         """Those that follow in this call see it as saved."""
         self.saved.append(row)
         self._known.add(task.id)

@@ -72,7 +72,8 @@ def _way(lane: Lane) -> tuple[Order, float | None]:
 
 
 def _said(lane: Lane) -> str:
-    return lane.order if lane.ageing is None else f"{lane.order}, ageing {lane.ageing:g} s"
+    order, ageing = _way(lane)
+    return order if ageing is None else f"{order}, ageing {ageing:g} s"
 
 
 def _set_paused(tx: Tx, name: str, change: LaneChange) -> list[Entry]:

@@ -1,8 +1,9 @@
-"""The row of a task that is being saved."""
+"""The rows of tasks that are being saved."""
 
 from __future__ import annotations
 
 from collections.abc import Set
+from typing import TypeVar
 
 import msgspec
 
@@ -16,7 +17,7 @@ from taskyard.store.sqlite.tx import Tx, to_json
 
 
 class Newcomer(msgspec.Struct, array_like=True):
-    """In the order of insert in sql/enqueue.sql."""
+    """One whose place is its priority, in the order of insert in sql/enqueue.sql."""
 
     no: int
     id: str
@@ -24,23 +25,31 @@ class Newcomer(msgspec.Struct, array_like=True):
     route: int
     priority: int
     state: State
-    reason: Reason
     max_charged: int
     keys: str | None
     parked_on: str | None
     group: str | None
     dedup: str | None
     dedup_until: str | None
-    dedup_held: int | None
     timeout: int
     deadline: Instant | None
     run_at: Instant
-    ended_at: Instant | None
-    rank: int
-    rotation: str | None
-    waits_for: int
-    on_failure: str | None
     payload: str
+
+
+class Particular(Newcomer, array_like=True):
+    """Any other, in the order of insert_particular."""
+
+    reason: Reason = Reason.CREATED
+    dedup_held: int | None = None
+    ended_at: Instant | None = None
+    rank: int = 0
+    rotation: str | None = None
+    waits_for: int = 0
+    on_failure: OnFailure | None = None
+
+
+Row = TypeVar("Row", bound=Newcomer)
 
 
 class Newcomers:
@@ -51,42 +60,50 @@ class Newcomers:
         self._places = places
         self._full = full
 
-    def row(
+    def plain(self, no: int, task: NewTask, state: State, run_at: Instant) -> Newcomer:
+        return self._made(Newcomer, no, task, state, run_at)
+
+    def particular(
         self, no: int, task: NewTask, state: State, run_at: Instant, *, waits_for: int = 0
-    ) -> Newcomer:
-        """A queued one gets its place here, and is parked if it meets a full key."""
-        lane = lane_number(self._tx, task.lane)
-        place, blocking = Place(task.priority), None
+    ) -> Particular:
+        """A queued one gets its place here."""
+        row = self._made(Particular, no, task, state, run_at)
         if state is State.QUEUED:
-            if task.keys and self._places.order(lane) is not Order.FIFO:
-                blocking = next((key for key in task.keys if key in self._full), None)
-            parked = blocking is not None
-            place = self._places.next(lane, task.priority, task.group, parked=parked)
-        dedup, ended = task.dedup, state in TERMINAL
-        return Newcomer(
-            no=no,
-            id=task.id,
-            lane=lane,
-            route=route_number(self._tx, task.kind, task.requires),
-            priority=task.priority,
-            state=state,
-            reason=Reason.DEPENDENCY if ended else Reason.CREATED,
-            max_charged=task.max_charged,
-            keys=to_json(task.keys) if task.keys else None,
-            parked_on=blocking,
-            group=task.group or None,
-            dedup=dedup.key if dedup else None,
-            dedup_until=dedup.until if dedup else None,
-            dedup_held=int(not ended) if dedup else None,
-            timeout=micros(task.timeout),
-            deadline=task.deadline,
-            run_at=run_at,
-            ended_at=self._tx.now if ended else None,
-            rank=place.rank,
-            rotation=place.rotation,
-            waits_for=waits_for,
-            on_failure=task.on_failure if task.on_failure is not OnFailure.CANCEL else None,
-            payload=task.payload,
+            if self._places.order(row.lane) is Order.FIFO:
+                row.parked_on = None
+            parked = row.parked_on is not None
+            place = self._places.next(row.lane, task.priority, task.group, parked=parked)
+        else:
+            place = Place(task.priority)
+        row.rank, row.rotation = place.rank, place.rotation
+        row.waits_for = waits_for
+        row.on_failure = None if task.on_failure is OnFailure.CANCEL else task.on_failure
+        ended = state in TERMINAL
+        row.dedup_held = None if row.dedup is None else int(not ended)
+        if ended:
+            row.reason, row.ended_at = Reason.DEPENDENCY, self._tx.now
+        return row
+
+    def _made(self, kind: type[Row], no: int, task: NewTask, state: State, run_at: Instant) -> Row:
+        """One that is queued is parked if it meets a full key."""
+        full = self._full if state is State.QUEUED else frozenset()
+        return kind(
+            no,
+            task.id,
+            lane_number(self._tx, task.lane),
+            route_number(self._tx, task.kind, task.requires),
+            task.priority,
+            state,
+            task.max_charged,
+            to_json(task.keys) if task.keys else None,
+            next((key for key in task.keys if key in full), None) if full else None,
+            task.group or None,
+            task.dedup.key if task.dedup else None,
+            task.dedup.until if task.dedup else None,
+            micros(task.timeout),
+            task.deadline,
+            run_at,
+            task.payload,
         )
 
 

@@ -29,9 +29,9 @@ CREATE INDEX taskyard_parked_lane ON taskyard_tasks (lane) WHERE parked_on IS NO
 CREATE INDEX taskyard_pending_lane ON taskyard_tasks (lane) WHERE state = 'pending';
 -- Of a fair lane: the last round of each group, and its tasks in their own order.
 CREATE INDEX taskyard_rounds ON taskyard_tasks (lane, rotation, rank)
-    WHERE state = 'queued' AND rotation IS NOT NULL;
+    WHERE rotation IS NOT NULL AND state = 'queued';
 CREATE INDEX taskyard_groups ON taskyard_tasks (lane, rotation, route, priority, seq)
-    WHERE state = 'queued' AND rotation IS NOT NULL AND parked_on IS NULL;
+    WHERE rotation IS NOT NULL AND state = 'queued' AND parked_on IS NULL;
 
 ALTER TABLE taskyard_lanes ADD COLUMN ageing REAL;           -- seconds
 ALTER TABLE taskyard_lanes ADD COLUMN max_depth INTEGER;

@@ -88,11 +88,10 @@ UPDATE taskyard_tasks SET parked_on = v.key
 SELECT json_group_array(json_array(
            t.no, t.id, r.kind, l.name, t.attempt, t.charged, t.max_charged, t.timeout / 1e6,
            CAST(p.payload AS TEXT), t.lease, t.losses, max(0, coalesce(t.started_at, ?2) - t.run_at) / 1e6,
-           c.checkpoint))
+           iif(t.attempt > 1, (SELECT c.checkpoint FROM taskyard_checkpoints AS c WHERE c.no = t.no), NULL)))
   FROM json_each(?1) AS v
        CROSS JOIN taskyard_tasks AS t ON t.no = v.value
        CROSS JOIN taskyard_payloads AS p ON p.no = t.no
-       LEFT JOIN taskyard_checkpoints AS c ON c.no = t.no
        CROSS JOIN taskyard_routes AS r ON r.no = t.route
        CROSS JOIN taskyard_lanes AS l ON l.no = t.lane
 

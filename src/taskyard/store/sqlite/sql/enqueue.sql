@@ -3,19 +3,31 @@ UPDATE taskyard_meta SET value = value + ?1 WHERE name = 'seq' RETURNING value
 
 -- :insert  save these tasks; one whose id or dedup key is taken is left out
 INSERT INTO taskyard_tasks (
-    no, seq, id, lane, route, priority, state, reason, max_charged, keys, parked_on, grp, dedup, dedup_until,
-    dedup_held, timeout, deadline, created_at, run_at, ended_at, rank, rotation, waits_for, on_failure
+    no, id, lane, route, priority, rank, seq, state, reason, max_charged, keys, parked_on, grp,
+    dedup, dedup_until, dedup_held, timeout, deadline, created_at, run_at
 )
-SELECT value ->> 0, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
-       value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13,
-       value ->> 14, value ->> 15, ?2, value ->> 16, value ->> 17, value ->> 18, value ->> 19,
-       value ->> 20, value ->> 21
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 4, value ->> 0,
+       value ->> 5, 'created', value ->> 6, value ->> 7, value ->> 8, value ->> 9,
+       value ->> 10, value ->> 11, iif(value ->> 10 IS NULL, NULL, 1), value ->> 12, value ->> 13,
+       ?2, value ->> 14
+  FROM json_each(?1) WHERE TRUE
+    ON CONFLICT DO NOTHING
+
+-- :insert_particular  the same for tasks of which there is more to say
+INSERT INTO taskyard_tasks (
+    no, id, lane, route, priority, seq, state, max_charged, keys, parked_on, grp, dedup, dedup_until,
+    timeout, deadline, created_at, run_at, reason, dedup_held, ended_at, rank, rotation, waits_for, on_failure
+)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 0, value ->> 5,
+       value ->> 6, value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12,
+       value ->> 13, ?2, value ->> 14, value ->> 16, value ->> 17, value ->> 18, value ->> 19,
+       value ->> 20, value ->> 21, value ->> 22
   FROM json_each(?1) WHERE TRUE
     ON CONFLICT DO NOTHING
 
 -- :payloads  the payloads of those that were saved
 INSERT INTO taskyard_payloads (no, payload)
-SELECT v.value ->> 0, v.value ->> 22
+SELECT v.value ->> 0, v.value ->> 15
   FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value ->> 0
 
 -- :keys  remember which keys the saved tasks name
@@ -30,7 +42,7 @@ SELECT json_group_array(json_array(v.value ->> 0, coalesce(same.id, kept.id)))
   FROM json_each(?1) AS v
        LEFT JOIN taskyard_tasks AS saved ON saved.no = v.value ->> 0
        LEFT JOIN taskyard_tasks AS same ON same.id = v.value ->> 1
-       LEFT JOIN taskyard_tasks AS kept ON kept.dedup = v.value ->> 11 AND kept.dedup_held = 1
+       LEFT JOIN taskyard_tasks AS kept ON kept.dedup = v.value ->> 10 AND kept.dedup_held = 1
  WHERE saved.no IS NULL
 
 -- :accepted  whether this attempt is the accepted one
