@@ -5,7 +5,7 @@
 
 local NO_RULE = { 1 }
 
-local known, prefixes = {}, nil
+local found_rules, prefix_rules = {}, nil
 
 -- The hash a pattern stands in: there may be a rule for each of many keys, but only few prefixes.
 local function home_of(pattern)
@@ -13,7 +13,7 @@ local function home_of(pattern)
 end
 
 local function forget_rules()
-  known, prefixes = {}, nil
+  found_rules, prefix_rules = {}, nil
 end
 
 local function figures_in(text)
@@ -26,16 +26,16 @@ end
 
 local function read_prefixes()
   local found = call('HGETALL', K.key_prefixes)
-  prefixes = {}
+  prefix_rules = {}
   for at = 1, #found, 2 do
-    prefixes[#prefixes + 1] = { found[at]:sub(1, -2), figures_in(found[at + 1]) }
+    prefix_rules[#prefix_rules + 1] = { found[at]:sub(1, -2), figures_in(found[at + 1]) }
   end
-  table.sort(prefixes, function(a, b) return #a[1] > #b[1] end)
+  table.sort(prefix_rules, function(a, b) return #a[1] > #b[1] end)
 end
 
 local function rule_of_prefix(key)
-  if not prefixes then read_prefixes() end
-  for _, rule in ipairs(prefixes) do
+  if not prefix_rules then read_prefixes() end
+  for _, rule in ipairs(prefix_rules) do
     if key:sub(1, #rule[1]) == rule[1] then return rule[2] end
   end
   return NO_RULE
@@ -43,9 +43,9 @@ end
 
 -- The exact rule, else the longest prefix, else a limit of 1: [limit, starts, seconds, …].
 local function rule_of(key)
-  if not known[key] then
+  if not found_rules[key] then
     local text = call('HGET', K.key_rules, key)
-    known[key] = text and figures_in(text) or rule_of_prefix(key)
+    found_rules[key] = text and figures_in(text) or rule_of_prefix(key)
   end
-  return known[key]
+  return found_rules[key]
 end
