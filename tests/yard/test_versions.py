@@ -84,7 +84,9 @@ async def test_what_cannot_be_brought_up_is_refused_by_name(yard: Yard) -> None:
             assert (await handle.task()).payload == odd.payload
 
 
-async def test_a_version_without_a_way_up_is_left_to_those_who_know_it(yard: Yard) -> None:
+async def test_a_version_without_a_way_up_is_left_to_those_who_know_it(
+    yard: Yard, caplog: pytest.LogCaptureFixture
+) -> None:
     @yard.task(version=2)
     async def greet(name: str) -> str:
         return name
@@ -92,6 +94,7 @@ async def test_a_version_without_a_way_up_is_left_to_those_who_know_it(yard: Yar
     older = NewTask(kind="greet", payload='{"first":"Bo"}')
     await yard.enqueue(older)
     async with working(yard):
+        assert "left to older workers: no migration' kinds=('greet',)" in caplog.text
         assert await (await greet.enqueue("Ann")).result(20) == "Ann"
         assert (await yard.get(older.id)).state is State.QUEUED
     old, _ = old_program(yard.url)

@@ -54,11 +54,20 @@ class Versions:
     @property
     def routes(self) -> tuple[str, ...]:
         """Everything that can be run: this version, and those before it without a gap."""
+        numbers = range(self._current, self._oldest - 1, -1)
+        return tuple(route(name, number) for name in self.names for number in numbers)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Older routes without a way up: those are for older workers."""
+        return tuple(route(self.names[0], number) for number in range(FIRST, self._oldest))
+
+    @property
+    def _oldest(self) -> int:
         oldest = self._current
         while oldest - 1 in self._steps:
             oldest -= 1
-        numbers = range(self._current, oldest - 1, -1)
-        return tuple(route(name, number) for name in self.names for number in numbers)
+        return oldest
 
     def add(self, from_version: int, migration: Migration) -> None:
         name = self.names[0]

@@ -11,11 +11,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from taskyard.domain.node import DEFAULT_LEASE_SECONDS
+from taskyard.engine.log import logger
 from taskyard.engine.worker import DEFAULT_GRACE, DEFAULT_SLOTS, Worker
 from taskyard.verbs.crons import CronVerbs
 from taskyard.verbs.life import Life
 
 EXIT_INTERRUPTED = 130
+
+log = logger("worker")
 
 
 class Working(CronVerbs, Life):
@@ -34,12 +37,16 @@ class Working(CronVerbs, Life):
 
         Over its `memory_limit` (bytes, without isolated processes) it drains by itself.
         """
+        routes = self.registry.routes(kinds)
+        for kind in {self.registry[route] for route in routes}:
+            if kind.versions.left_out:
+                log.warning("left to older workers: no migration", kinds=kind.versions.left_out)
         worker = Worker(
             self.store,
             self.registry,
             self._notifier,
             slots=slots,
-            kinds=self.registry.routes(kinds),
+            kinds=routes,
             capabilities=capabilities,
             node_id=node_id,
             lease_seconds=lease_seconds,
