@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import errno
 import json
 import logging
 import os
@@ -51,6 +52,16 @@ def broken() -> None:
 @yard.task(isolate=True, retry=ONCE)
 async def hopeless() -> None:
     raise Fatal("the account is closed")
+
+
+@yard.task(isolate=True)
+def full_disk() -> None:
+    raise OSError(errno.ENOSPC, "no room")
+
+
+@yard.task(isolate=True)
+async def full_disk_async() -> None:
+    raise OSError(errno.EDQUOT, "no room")
 
 
 @yard.task(isolate=True, retry=ONCE)

@@ -120,7 +120,7 @@ async def test_a_machine_that_cannot_make_a_process_costs_no_task(
     yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with working(yard) as worker:
-        link = worker._processes._linked()
+        link = worker._bodies.processes._linked()
         with monkeypatch.context() as patched:
             patched.setattr(link, "fork", _no_room)
             handle = await yard.kind("add").options(retries=0).enqueue(1)

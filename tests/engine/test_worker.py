@@ -13,7 +13,7 @@ import pytest
 
 from taskyard import Context, State, Yard
 from taskyard.domain.errors import StoreUnavailable
-from taskyard.domain.node import Hold, NewNode, News
+from taskyard.domain.node import Hold, NewNode, News, Usage
 from taskyard.engine.hand import Hand
 from taskyard.engine.heartbeat import EXIT_LEASE_ENDED, EXIT_LOOP_BLOCKED, Heartbeat, lease_time
 from taskyard.store.port import Claim, ClaimRequest, Turn
@@ -197,7 +197,7 @@ class FakeStore:
     def __init__(self, beat: Callable[[], News]) -> None:
         self._beat = beat
 
-    def beat(self, lease: int, *, timeout: float) -> News:
+    def beat(self, lease: int, *, timeout: float, usage: Usage | None = None) -> News:
         return self._beat()
 
 

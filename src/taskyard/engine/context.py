@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, overload
 
+import msgspec
 import structlog
 
-from taskyard.domain.errors import StaleAttempt
+from taskyard.domain.errors import InvalidOption, PayloadTooLarge, StaleAttempt
 from taskyard.domain.node import Hold
-from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress
+from taskyard.domain.task import MAX_CHECKPOINT_BYTES, Claimed, Enqueue, NewTask, Progress
+from taskyard.engine.dependencies import Returns, plain, result_of
+from taskyard.engine.resources import Resource, Resources
+from taskyard.store.port import Ending
 
 T = TypeVar("T")
+
+
+class PauseSignal(BaseException):
+    """Ends a body whose task is to be paused.
+
+    Not an Exception, so that what a handler catches for itself does not hold it up.
+    """
 
 
 class Desk(Protocol):
@@ -20,13 +31,20 @@ class Desk(Protocol):
 
     async def report(self, hold: Hold, progress: Progress) -> bool: ...
 
+    async def checkpoint(self, hold: Hold, data: str) -> bool: ...
+
     async def enqueue(self, tasks: Sequence[NewTask], *, by: Hold | None) -> list[Enqueue]: ...
+
+    async def dependencies(self, task_id: str) -> list[Ending]: ...
+
+    @property
+    def resources(self) -> Resources: ...
 
 
 class Context:
     """The first argument of a handler that wants one, called `ctx`."""
 
-    __slots__ = ("_claimed", "_desk", "_log", "_loop", "_stop")
+    __slots__ = ("_claimed", "_desk", "_log", "_loop", "_pausing", "_saved", "_stop")
 
     def __init__(
         self,
@@ -40,6 +58,8 @@ class Context:
         self._log = log
         self._loop = loop
         self._stop = False  # read by the body's thread; an Event would cost more than a body
+        self._pausing = False
+        self._saved = claimed.checkpoint
 
     @property
     def id(self) -> str:
@@ -80,6 +100,62 @@ class Context:
     def ask_to_stop(self) -> None:
         self._stop = True
 
+    @property
+    def pausing(self) -> bool:
+        """Whether the task is to be paused. The body may go on to its next checkpoint."""
+        return self._pausing
+
+    def ask_to_pause(self, wanted: bool) -> None:
+        self._pausing = wanted
+
+    @property
+    def saved(self) -> Any:
+        """What was last kept by `checkpoint`, by this attempt or an earlier one, as plain data."""
+        return None if self._saved is None else msgspec.json.decode(self._saved)
+
+    def saved_as(self, kind: type[T]) -> T | None:
+        """The same as this type: a dataclass, a Struct, `dict[str, int]`, …"""
+        return None if self._saved is None else msgspec.json.decode(self._saved, type=kind)
+
+    async def checkpoint(self, data: object = msgspec.UNSET) -> None:
+        """Keep `data` for the attempts to come; if the task is to be paused, the body ends here.
+
+        A task that is resumed, or whose worker died, finds it in `ctx.saved`. Without data this is
+        only a place to end at. In a plain function use `checkpoint_blocking`.
+        """
+        await self._keep(data)
+        self._end_here()
+
+    def checkpoint_blocking(self, data: object = msgspec.UNSET) -> None:
+        """`checkpoint` for plain functions."""
+        self._wait_for(lambda: self._keep(data))
+        self._end_here()
+
+    async def _keep(self, data: object) -> None:
+        if data is msgspec.UNSET:
+            return
+        text = self._encoded(data)
+        if not await self._desk.checkpoint(self.hold, text):
+            raise StaleAttempt(f"attempt {self.attempt} of task {self.id} is no longer accepted")
+        self._saved = text
+
+    def _end_here(self) -> None:
+        self.raise_if_cancelled()
+        if self.pausing:
+            raise PauseSignal
+
+    def _encoded(self, data: object) -> str:
+        try:
+            encoded = msgspec.json.encode(data)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise InvalidOption(f"a checkpoint is what JSON can hold: {error}") from error
+        if len(encoded) > MAX_CHECKPOINT_BYTES:
+            raise PayloadTooLarge(
+                f"the checkpoint of this {self.kind} task is {len(encoded):,} bytes, the limit is "
+                f"{MAX_CHECKPOINT_BYTES:,}; store the data elsewhere and keep a reference to it"
+            )
+        return encoded.decode()
+
     def progress(self, done: float, total: float | None = None, note: str = "") -> Awaitable[None]:
         """Tell how far this attempt has come: `await` it, also in the answer of a stale attempt.
 
@@ -103,6 +179,43 @@ class Context:
         """`enqueue` for plain functions."""
         return self._wait_for(lambda: self.enqueue(*tasks))
 
+    async def dependencies(self) -> list[Ending]:
+        """How the tasks that this one depends on have ended, in the order of `depends_on`."""
+        return await self._desk.dependencies(self.id)
+
+    @overload
+    async def results(self) -> list[Any]: ...
+
+    @overload
+    async def results(self, kind: Returns[T]) -> list[T]: ...
+
+    async def results(self, kind: Returns[Any] | None = None) -> list[Any]:
+        """What the tasks that this one depends on have returned, in the order of `depends_on`.
+
+        As plain data, or as the results of this kind: `[image] = await ctx.results(fetch)`. If one
+        of them has no result, this raises TaskFailed or TaskCancelled; `dependencies` does not.
+        """
+        decode = plain if kind is None else kind.decode_result
+        return [result_of(ending, decode) for ending in await self.dependencies()]
+
+    @overload
+    def results_blocking(self) -> list[Any]: ...
+
+    @overload
+    def results_blocking(self, kind: Returns[T]) -> list[T]: ...
+
+    def results_blocking(self, kind: Returns[Any] | None = None) -> list[Any]:
+        """`results` for plain functions."""
+        return self._wait_for(lambda: self.results(kind) if kind else self.results())
+
+    async def resource(self, resource: Resource[T]) -> T:
+        """What `@yard.resource` declares: made at its first use, shared by all bodies here."""
+        return await self._desk.resources.get(resource)
+
+    def resource_blocking(self, resource: Resource[T]) -> T:
+        """`resource` for plain functions."""
+        return self.awaited(lambda: self.resource(resource))
+
     def awaited(self, make: Callable[[], Coroutine[object, object, T]]) -> T:
         """Have this done on the worker's loop; for the thread of a plain function."""
         return self._wait_for(make)
@@ -112,7 +225,7 @@ class Context:
         if _on(self._loop):
             raise RuntimeError(
                 "this would block the event loop for ever: in an async handler use "
-                "`await ctx.progress(…)` and `await ctx.enqueue(…)`"
+                "`await ctx.progress(…)`, `await ctx.checkpoint(…)` and `await ctx.enqueue(…)`"
             )
         return asyncio.run_coroutine_threadsafe(make(), self._loop).result()
 

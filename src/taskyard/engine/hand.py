@@ -26,6 +26,7 @@ class Hand:
         self.verdicts: list[Verdict] = []
         self.writing: dict[int, int] = {}  # no -> attempt of verdicts under way to the store
         self.unmarked: dict[int, Job] = {}  # claimed ahead, running, and the store does not know
+        self.last_taken: dict[str, float] = {}  # lane -> when (monotonic) a task of it began
         self._run_seconds = 1.0  # smoothed time a slot is taken
         self._emptied = asyncio.Event()
 
@@ -45,6 +46,7 @@ class Hand:
 
     def took(self, job: Job) -> None:
         self.running[job.claimed.no] = job
+        self.last_taken[job.claimed.lane] = job.taken
 
     def ended(self, job: Job) -> None:
         if self.running.get(job.claimed.no) is job:  # and not a later attempt

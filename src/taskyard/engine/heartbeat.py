@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable
 from typing import Protocol
 
-from taskyard.domain.node import Lease, News
+from taskyard.domain.node import Lease, News, Usage
 from taskyard.engine.log import logger
 from taskyard.store.port import Store
 
@@ -54,6 +54,7 @@ class Heartbeat:
         on_news: Callable[[News], None],
         on_danger: Callable[[], None],
         on_renewed: Callable[[float], None] = lambda _: None,
+        measure: Callable[[], Usage | None] = lambda: None,
         since: float | None = None,
         leave: Callable[[int], None] = os._exit,
     ) -> None:
@@ -64,6 +65,7 @@ class Heartbeat:
         self._on_news = on_news
         self._on_danger = on_danger
         self._on_renewed = on_renewed  # called in the thread, with `renewed`
+        self._measure = measure  # called in the thread
         self._leave = leave
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
@@ -124,6 +126,7 @@ class Heartbeat:
     def _beat(self, now: float) -> bool:
         """Renew. Counts from before the call: the store's clock started no earlier."""
         try:
+            self._measure()
             news = self._store.beat(self._lease, timeout=self._patience(now))
         except Exception as error:
             log.warning("beat failed", lease=self._lease, error=str(error))

@@ -11,22 +11,32 @@ from typing import Any
 
 import msgspec
 
-from taskyard.domain.classify import Advice, Classifier, http_status, retry_after
+from taskyard.domain.classify import Advice, Classifier, disk_full, http_status, retry_after
 from taskyard.domain.errors import Cancelled, Fatal, InvalidOption
-from taskyard.domain.outcome import Failed, Outcome, Released, Snoozed, Stopped, Succeeded
+from taskyard.domain.outcome import (
+    Failed,
+    Outcome,
+    Paused,
+    Released,
+    Snoozed,
+    Stopped,
+    Succeeded,
+)
 from taskyard.domain.state import Reason
 from taskyard.domain.task import MAX_RESULT_BYTES, Claimed, TaskError
-from taskyard.engine.context import Context
+from taskyard.engine.context import Context, PauseSignal
 from taskyard.engine.registry import Kind
 
 MAX_MESSAGE = 4_000
 MAX_STACK = 20_000
+MAX_REASON = 200
 
 
 class Stop(StrEnum):
     """Why a body is being stopped."""
 
     CANCEL = "cancel"
+    PAUSE = "pause"  # it did not come to a checkpoint in time
     TIMEOUT = "timeout"
     DRAIN = "drain"
     LOST = "lost"  # the attempt is no longer accepted: whatever comes of it is dropped
@@ -54,12 +64,15 @@ class Job:
         "kind",
         "started",
         "stop",
+        "style",
         "taken",
+        "tell_pause",
     )
 
     def __init__(self, claimed: Claimed, kind: Kind, context: Context) -> None:
         self.claimed = claimed
         self.kind = kind
+        self.style = kind.style  # how this one runs; a suspect runs in a process of its own
         self.context = context
         self.taken = time.monotonic()
         self.started: float | None = None
@@ -67,6 +80,7 @@ class Job:
         self.stop: Stop | None = None
         self.asked = 0.0
         self.cancel: Callable[[], None] = _not_started
+        self.tell_pause: Callable[[bool], None] = _heard
 
     def begin(self) -> None:
         self.started = time.monotonic()
@@ -79,6 +93,11 @@ class Job:
         self.asked = time.monotonic()
         self.context.ask_to_stop()
         self.cancel()
+
+    def want_pause(self, wanted: bool) -> None:
+        """Let the body end at its next checkpoint, or go on after all."""
+        self.context.ask_to_pause(wanted)
+        self.tell_pause(wanted)
 
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         args = (self.context,) if self.kind.signature.takes_context else ()
@@ -109,13 +128,20 @@ class Job:
     def _judged(self, error: BaseException) -> Outcome:
         if isinstance(error, asyncio.CancelledError) and self.stop is not None:
             return self.stopped()
+        if _is_pause(error):
+            return Paused() if self.stop is None else self.stopped()
         if isinstance(error, Cancelled):
             return Stopped(Reason.BODY)
         advice = _advise(self.kind.classifier, error)
         given_up = advice is Advice.FATAL and isinstance(error, Fatal)
         reason = Reason.FATAL if given_up else Reason.ERROR
+        full = advice is Advice.FATAL and disk_full(error) is not None
         return Failed(
-            describe(error), reason, retry=advice is Advice.RETRY, after=retry_after(error)
+            describe(error),
+            reason,
+            retry=advice is Advice.RETRY,
+            after=retry_after(error),
+            pauses_lane=f"disk full: {_text(error)[:MAX_REASON]}" if full else None,
         )
 
     def stopped(self) -> Outcome:
@@ -123,6 +149,8 @@ class Job:
         match self.stop:
             case Stop.CANCEL:
                 return Stopped(Reason.OPERATOR)
+            case Stop.PAUSE:
+                return Paused()
             case Stop.TIMEOUT:
                 return self.overran()
             case _:
@@ -143,6 +171,17 @@ class Job:
 
 def _not_started() -> None:
     pass
+
+
+def _heard(_wanted: bool) -> None:
+    """The body's own context has been told."""
+
+
+def _is_pause(error: BaseException) -> bool:
+    """Also of a body that came to its checkpoint inside a TaskGroup."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(_is_pause(one) for one in error.exceptions)
+    return isinstance(error, PauseSignal)
 
 
 def _unusable(message: str) -> Outcome:

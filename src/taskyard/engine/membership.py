@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from taskyard.domain.node import Hold, Lease, NewNode, News
+from taskyard.domain.node import Ask, Hold, Lease, NewNode, News, Usage
 from taskyard.domain.outcome import Verdict
 from taskyard.domain.state import Reason, State
 from taskyard.engine.hand import Hand
 from taskyard.engine.heartbeat import Heartbeat, Watched, lease_time
-from taskyard.engine.job import Stop
+from taskyard.engine.job import Job, Stop
 from taskyard.engine.log import logger
 from taskyard.engine.notifier import Bell
+from taskyard.engine.pausing import Pauses
 from taskyard.engine.pump import Pump
 from taskyard.store.port import Store
 
@@ -34,16 +35,22 @@ class Membership:
         pump: Pump,
         bell: Bell,
         *,
+        pauses: Pauses,
         watched: Watched,
         on_renewed: Callable[[float], None],
+        on_beat: Callable[[], None],
+        measure: Callable[[], Usage | None],
     ) -> None:
         self._store = store
         self._node = node
         self._hand = hand
         self._pump = pump
+        self._pauses = pauses
         self._bell = bell
         self._watched = watched
         self._on_renewed = on_renewed
+        self._on_beat = on_beat
+        self._measure = measure
         self.lease: Lease = 0
         self._orphans: frozenset[Hold] = frozenset()
         self._has_beaten = False
@@ -66,6 +73,7 @@ class Membership:
             on_news=self.hear_beat,
             on_danger=self.endangered,
             on_renewed=self._on_renewed,
+            measure=self._measure,
             since=asked,
         )
         self._heartbeat.start()
@@ -103,7 +111,7 @@ class Membership:
     # --- news ---
 
     async def _read_news(self) -> None:
-        """Cancel reaches a running body with the hint, not only with the next beat."""
+        """Cancel and pause reach a running body with the hint, not only with the next beat."""
         while True:
             if not await self._bell.wait():
                 continue
@@ -128,15 +136,21 @@ class Membership:
         self.hear(news)
         self._has_beaten = True
         self._bell.ring()
+        self._on_beat()
 
     def hear(self, news: News) -> None:
         if news.lost:
             self._lost()
             return
-        for ask in news.asks:
-            job = self._hand.running.get(ask.no)
-            if job is not None and job.claimed.attempt == ask.attempt and job.stop is None:
+        for job in self._asked(news.asks, "cancel"):
+            if job.stop is None:
                 job.ask(Stop.CANCEL)
+        self._pauses.heed(self._asked(news.asks, "pause"))
+
+    def _asked(self, asks: Sequence[Ask], what: str) -> list[Job]:
+        """Of these, the bodies that are here."""
+        jobs = ((self._hand.running.get(ask.no), ask) for ask in asks if ask.what == what)
+        return [job for job, ask in jobs if job and job.claimed.attempt == ask.attempt]
 
     async def _compare(self, lease: Lease) -> None:
         """As often as it beats, a worker compares what it runs with what the store thinks."""

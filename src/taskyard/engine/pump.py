@@ -21,6 +21,7 @@ from taskyard.engine.notifier import POLL_SECONDS, Bell
 from taskyard.store.port import Claim, ClaimRequest, Store
 
 MAX_BACKOFF = 5.0
+LONGEST_END = 5.0
 
 log = logger("pump")
 
@@ -71,6 +72,23 @@ class Pump:
     def in_doubt(self) -> bool:
         """Whether a claim has been sent whose answer has not come."""
         return self._in_doubt is not None
+
+    @property
+    def is_claiming(self) -> bool:
+        return self._claiming and self._may_claim()
+
+    async def restart(self) -> None:
+        """Begin the loop anew. What it was doing is asked again: verdicts are fenced, and a claim
+        that is in doubt keeps its number.
+        """
+        if self._task is None or self._stopping:
+            return
+        self._task.cancel()
+        _, stuck = await asyncio.wait({self._task}, timeout=LONGEST_END)
+        if stuck:
+            log.critical("the claim loop cannot be ended; another one begins beside it")
+        self._hungry = True
+        self._task = asyncio.create_task(self._main(), name="taskyard-pump")
 
     def stop_claiming(self) -> None:
         self._claiming = False

@@ -59,9 +59,9 @@ class Timekeeper:
         """Asked again after each grace until it is gone: only then are its room and keys free."""
         late = now - job.deadline
         if job.stop is None:
-            log.warning("timeout", task=job.claimed.id, kind=job.kind.name, style=job.kind.style)
+            log.warning("timeout", task=job.claimed.id, kind=job.kind.name, style=job.style)
         elif late > self._grace:
             log.error("a body ignores its timeout", task=job.claimed.id, seconds_late=round(late))
         patient = now - job.asked < self._grace
-        if job.stop is None or (job.kind.style is Style.COROUTINE and not patient):
+        if job.stop is None or (job.style is Style.COROUTINE and not patient):
             job.ask(Stop.TIMEOUT)

@@ -7,17 +7,26 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from taskyard.domain.clock import LONGEST
 from taskyard.domain.errors import InvalidOption, StoreError
-from taskyard.domain.node import DEFAULT_LEASE_SECONDS, Hold, Lease, NewNode
-from taskyard.domain.outcome import Died, Failed, Outcome, Snoozed, Verdict, decide
+from taskyard.domain.node import DEFAULT_LEASE_SECONDS, Hold, Lease, NewNode, may_serve
+from taskyard.domain.outcome import (
+    Failed,
+    Outcome,
+    Paused,
+    Released,
+    Snoozed,
+    Verdict,
+    decide,
+)
 from taskyard.domain.retention import Retention
 from taskyard.domain.retry import RetryPolicy
-from taskyard.domain.state import Reason
-from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress
+from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress, Task
+from taskyard.engine import journal
+from taskyard.engine.bodies import Bodies
+from taskyard.engine.brake import Brake
 from taskyard.engine.context import Context
-from taskyard.engine.executor import CoroutineExecutor, ThreadExecutor
+from taskyard.engine.dependencies import dependencies
 from taskyard.engine.hand import Hand
 from taskyard.engine.identity import new_node_id, this_process
-from taskyard.engine.isolate.executor import ProcessExecutor
 from taskyard.engine.isolate.place import require_importable
 from taskyard.engine.job import Job, Stop
 from taskyard.engine.log import logger
@@ -25,15 +34,19 @@ from taskyard.engine.maintenance.rescue import rescue_predecessors
 from taskyard.engine.maintenance.upkeep import Upkeep
 from taskyard.engine.membership import Membership, given_back
 from taskyard.engine.notifier import Notifier
+from taskyard.engine.pausing import Pauses
 from taskyard.engine.pump import Pump
 from taskyard.engine.registry import Registry, Style
+from taskyard.engine.resources import Resources
+from taskyard.engine.tally import Tally
 from taskyard.engine.timekeeper import Timekeeper
-from taskyard.store.port import Store
+from taskyard.engine.usage import EXIT_MEMORY, Meter
+from taskyard.engine.watchdog import Watchdog
+from taskyard.store.port import Ending, Store
 
 DEFAULT_SLOTS = 100
 DEFAULT_GRACE = 30.0
 PUT_OFF = 1.0
-ASK_AGAIN = 1.0
 
 log = logger("worker")
 
@@ -54,12 +67,16 @@ class Worker:
         lease_seconds: float = DEFAULT_LEASE_SECONDS,
         grace: float = DEFAULT_GRACE,
         retention: Retention | None = None,
+        memory_limit: int | None = None,
         on_end: Callable[[Sequence[Verdict]], None] = lambda _: None,
+        prepare: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         if slots < 1:
             raise InvalidOption(f"a worker needs at least 1 slot, not {slots}")
         if not 0 < lease_seconds <= LONGEST:
             raise InvalidOption(f"a lease lasts more than 0 seconds, not {lease_seconds:g}")
+        if memory_limit is not None and memory_limit <= 0:
+            raise InvalidOption(f"memory_limit is in bytes, more than 0, not {memory_limit}")
         self._store = store
         self._registry = registry
         self._notifier = notifier
@@ -72,11 +89,15 @@ class Worker:
         self._lease_seconds = lease_seconds
         self._grace = grace
         self._retention = retention or Retention()
+        self._memory_limit = memory_limit
         self._tell_end = on_end
+        self._prepare = prepare  # done once, when the store is open
+        self.resources = Resources()
         self.hand = Hand(slots)
         self._started = False
         self._draining = False
         self._stopped = asyncio.Event()
+        self._leaving: asyncio.Task[None] | None = None
 
     # --- life ---
 
@@ -92,14 +113,18 @@ class Worker:
 
     async def _begin_life(self) -> None:
         await self._store.open()
+        if self._prepare is not None:
+            await self._prepare()
         self._notifier.start()
         self._bell = self._notifier.bell()
         self._news_bell = self._notifier.bell()
-        self._coroutines = CoroutineExecutor(self._done)
-        self._threads = ThreadExecutor(self._done, asyncio.get_running_loop())
-        self._processes = ProcessExecutor(
-            self._done, self, self._losses, grace=self._grace, lease_seconds=self._lease_seconds
+        self._bodies = Bodies(
+            self._done, self, grace=self._grace, lease_seconds=self._lease_seconds
         )
+        self._pauses = Pauses(self._grace)
+        self._meter = Meter()
+        self._brake = Brake(self._store, self._notifier.ring)
+        self._tally = Tally(self._store)
         self._timekeeper = Timekeeper(self.hand.running, self._grace)
         self._pump = Pump(
             self._store,
@@ -115,16 +140,22 @@ class Worker:
             self.hand,
             self._pump,
             self._news_bell,
+            pauses=self._pauses,
             watched=self,
-            on_renewed=self._processes.renewed,
+            on_renewed=self._bodies.processes.renewed,
+            on_beat=self._look_at_memory,
+            measure=self._meter.measure,
         )
         await rescue_predecessors(self._store)
         await self._membership.join()
         if any(self._registry[kind].style is Style.PROCESS for kind in self._kinds):
-            self._processes.warm_up()
+            self._bodies.processes.warm_up()
         self._upkeep = Upkeep(self._store, self._notifier, self, self._retention)
         self._pump.start(self.lease)
+        self.watchdog = Watchdog(self._store, self, self._pump.restart)
         self._upkeep.start()
+        self.watchdog.start()
+        self._tally.start()
         self._membership.start()
         log.info("start", node=self.node_id, lease=self.lease, slots=self.hand.slots)
 
@@ -150,19 +181,23 @@ class Worker:
         for job in list(self.hand.running.values()):
             job.ask(Stop.DRAIN)
         await self.hand.emptied(min(5.0, self._grace))
-        await self._processes.stop()
+        await self._bodies.processes.stop()
         if self.hand.running:
             log.error("bodies that do not stop are left behind", tasks=self._names())
+        await self.watchdog.stop()
         await self._upkeep.stop()
         await self._membership.stop()
         await self._pump.stop()
+        await self._brake.stop()
+        await self._tally.stop()
         self._timekeeper.stop()
         if not self.hand.running:
             # Bodies left behind keep their lease, and the heartbeat that ends the process before
             # they could outlive it: nobody may overlap them.
             await self._quietly(self._membership.leave())
-            await self._coroutines.stop()
-        self._threads.stop()
+        await self._bodies.stop(all_gone=not self.hand.running)
+        if not self.hand.running:
+            await self.resources.close()
         self._notifier.drop(self._bell)
         self._notifier.drop(self._news_bell)
         log.info("stop", node=self.node_id, left=len(self.hand.running))
@@ -177,12 +212,28 @@ class Worker:
             lease_seconds=self._lease_seconds,
         )
 
-    async def run_until(self, stopped: asyncio.Event) -> None:
+    async def run_until(self, stopped: asyncio.Event) -> int:
+        """Work until then, or until it is worn out; says with which code the process should end."""
         await self.start()
+        enough = [asyncio.create_task(event.wait()) for event in (stopped, self._stopped)]
         try:
-            await stopped.wait()
+            await asyncio.wait(enough, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            for waiting in enough:
+                waiting.cancel()
             await self.stop()
+        return EXIT_MEMORY if self.is_worn_out else 0
+
+    @property
+    def is_worn_out(self) -> bool:
+        """Whether it has used more memory than it may: it drains, and is to be replaced."""
+        return self._leaving is not None
+
+    def _look_at_memory(self) -> None:
+        limit, resident = self._memory_limit, self._meter.resident
+        if limit is not None and resident > limit and not self._draining:
+            log.error("over its memory limit: it drains", resident=resident, limit=limit)
+            self._leaving = asyncio.create_task(self.stop(), name="taskyard-leave")
 
     async def _quietly(self, step: Awaitable[None]) -> None:
         try:
@@ -229,13 +280,8 @@ class Worker:
         job.begin()
         self.hand.took(job)
         self._timekeeper.watch(job)
-        match job.kind.style:
-            case Style.COROUTINE:
-                self._coroutines.start(job)
-            case Style.THREAD:
-                self._threads.start(job)
-            case Style.PROCESS:
-                self._processes.start(job)
+        self._bodies.start(job)
+        journal.claimed(job)
 
     def _fill(self) -> None:
         while (job := self.hand.next_ahead()) is not None:
@@ -244,48 +290,45 @@ class Worker:
 
     def _done(self, job: Job, outcome: Outcome) -> None:
         self.hand.ended(job)
-        if isinstance(outcome, Failed | Died):
-            log.warning(
-                "failed",
-                task=job.claimed.id,
-                kind=job.kind.name,
-                attempt=job.claimed.attempt,
-                reason=outcome.reason if isinstance(outcome, Failed) else Reason.LOST,
-                error=f"{outcome.error.type}: {outcome.error.message}",
-            )
-        if job.stop is not Stop.LOST:
-            self._pump.add(decide(job.claimed, outcome, job.kind.retry))
+        self._pauses.ended(job)
+        if job.stop is Stop.LOST:
+            journal.dropped(job)
+        else:
+            self._settle(job, outcome)
         self._fill()
 
-    async def _losses(self, job: Job) -> int:
-        """How often this task was lost before; asked only when it has been lost again.
-
-        It cannot change while the attempt is ours, and claims need not carry it for every task.
-        """
-        while job.stop is not Stop.LOST:
-            try:
-                task = await self._store.get(job.claimed.id)
-            except StoreError as error:
-                log.error("store", error=str(error))
-                await asyncio.sleep(ASK_AGAIN)
-            else:
-                return 0 if task is None else task.losses
-        return 0
+    def _settle(self, job: Job, outcome: Outcome) -> None:
+        verdict = _verdict(job, outcome)
+        self._pump.add(verdict)
+        self._tally.add(job, outcome, verdict)
+        journal.finished(job, outcome, verdict)
+        if isinstance(outcome, Failed) and outcome.pauses_lane is not None:
+            self._brake.pull(job.claimed.lane, outcome.pauses_lane)
 
     def _ended(self, verdicts: list[Verdict]) -> None:
         self._tell_end(verdicts)
 
-    # --- for the heartbeat's thread, and for contexts ---
+    # --- for the heartbeat's thread, the watchdog, and contexts ---
 
     def bodies(self) -> int:
         return len(self.hand.running)
 
     def overdue(self, now: float) -> str | None:
         for job in list(self.hand.running.values()):
-            blocks = job.kind.style is Style.COROUTINE
+            blocks = job.style is Style.COROUTINE
             if blocks and now > job.deadline + self._grace:
                 return job.claimed.id
         return None
+
+    def free_slots(self) -> int:
+        return self.hand.room if self._pump.is_claiming else 0
+
+    def last_taken(self, lane: str) -> float:
+        return self.hand.last_taken.get(lane, 0.0)
+
+    def serves(self, task: Task) -> bool:
+        kinds, capabilities = frozenset(self._kinds), frozenset(self._capabilities)
+        return may_serve(kinds, capabilities, task.kind, task.requires)
 
     @property
     def lease(self) -> Lease:
@@ -299,16 +342,29 @@ class Worker:
     def lease_seconds(self) -> float:
         return self._lease_seconds
 
+    async def dependencies(self, task_id: str) -> list[Ending]:
+        return await dependencies(self._store, task_id)
+
     async def report(self, hold: Hold, progress: Progress) -> bool:
         return await self._store.report(hold, progress)
 
+    async def checkpoint(self, hold: Hold, data: str) -> bool:
+        return await self._store.checkpoint(hold, data)
+
     async def enqueue(self, tasks: Sequence[NewTask], *, by: Hold | None) -> list[Enqueue]:
-        answer = await self._store.enqueue(tasks, by=by)
+        answers = await self._store.enqueue(tasks, by=by)
         self._notifier.ring()
-        return answer
+        journal.enqueued(tasks, answers)
+        return answers
 
     def _names(self) -> list[str]:
         return [job.claimed.id for job in self.hand.running.values()]
+
+
+def _verdict(job: Job, outcome: Outcome) -> Verdict:
+    """A paused body is given back: whether its task is still to be paused, the store knows."""
+    heeded = Released() if isinstance(outcome, Paused) else outcome
+    return decide(job.claimed, heeded, job.kind.retry)
 
 
 def _put_off(claimed: Claimed) -> Verdict:

@@ -10,7 +10,16 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from taskyard.engine.isolate.messages import Answer, Ask, Begin, Frames, Message, ToChild, frame
+from taskyard.engine.isolate.messages import (
+    Answer,
+    Ask,
+    Begin,
+    Frames,
+    Message,
+    Pause,
+    ToChild,
+    frame,
+)
 from taskyard.engine.job import Stop
 
 CHUNK = 65536
@@ -33,6 +42,7 @@ class Channel:
         self._interrupted = False
         self._numbers = 0
         self.on_ask: Callable[[Stop], None] = lambda _: None
+        self.on_pause: Callable[[bool], None] = lambda _: None
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -92,11 +102,13 @@ class Channel:
                 pass
 
     def heard(self) -> Iterator[ToChild]:
-        """What has come in, once; wishes that the body stop are passed on by the way."""
+        """What has come in, once; wishes that the body stop or pause are passed on by the way."""
         while self._inbox:
             message = self._inbox.popleft()
             if isinstance(message, Ask):
                 self.on_ask(message.stop)
+            elif isinstance(message, Pause):
+                self.on_pause(message.wanted)
             yield message
 
     def receive_ready(self) -> None:

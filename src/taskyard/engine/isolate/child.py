@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import FrameType
 
@@ -26,6 +27,7 @@ from taskyard.engine.isolate.place import Place, find
 from taskyard.engine.job import Job, Stop, describe
 from taskyard.engine.log import logger
 from taskyard.engine.registry import Kind
+from taskyard.engine.resources import Resources
 
 OUT_OF_MEMORY = "out_of_memory"
 
@@ -41,6 +43,14 @@ def serve(sock: socket.socket, order: Order) -> None:
     if sys.stderr is not None:
         faulthandler.enable()  # where a body was that crashes
     child = Child(channel, order.place)
+    try:
+        _serve(channel, child)
+    finally:
+        if channel.is_mine:
+            child.close()
+
+
+def _serve(channel: Channel, child: Child) -> None:
     while (begin := channel.next_job()) is not None:
         channel.send(Began())
         done = child.run(begin.claimed)
@@ -55,6 +65,14 @@ class Child:
         self._place = place
         self._kind: Kind | None = None
         self._in_body = False
+        self._resources = Resources(inline=True)
+        self._runner = asyncio.Runner()  # one loop for all bodies: resources are at home on it
+
+    def close(self) -> None:
+        """There will be no more bodies."""
+        if self._resources.are_used:
+            self._runner.run(self._resources.close())
+        self._runner.close()
 
     def run(self, claimed: Claimed) -> Done:
         try:
@@ -66,12 +84,14 @@ class Child:
         run = self._run_coroutine if self._kind.is_coroutine else self._run_plain
         outcome = run(claimed, self._kind)
         self._channel.on_ask = lambda _: None
+        self._channel.on_pause = lambda _: None
         spent = isinstance(outcome, Failed) and outcome.error.type == OUT_OF_MEMORY
         return Done(outcome, tree.resident((os.getpid(),)), is_alone(), spent)
 
     def _run_plain(self, claimed: Claimed, kind: Kind) -> Outcome:
-        job = ChildJob(claimed, kind, PlainContext(claimed, self._channel, log))
+        job = ChildJob(claimed, kind, self._plain_context(claimed))
         self._channel.on_ask = job.ask
+        self._channel.on_pause = job.want_pause
         try:
             try:
                 self._in_body = True
@@ -81,23 +101,41 @@ class Child:
         except asyncio.CancelledError as error:
             return job.raised(error)  # the signal came between the body's end and here
 
+    def _plain_context(self, claimed: Claimed) -> Context:
+        return PlainContext(claimed, self._channel, log, self._resources, self._runner)
+
     def _run_coroutine(self, claimed: Claimed, kind: Kind) -> Outcome:
-        with asyncio.Runner() as runner:
-            return runner.run(self._on_loop(claimed, kind))
+        with ThreadPoolExecutor(thread_name_prefix="asyncio") as threads:
+            # Of this body alone: it has not ended before the threads that it has started.
+            self._runner.get_loop().set_default_executor(threads)
+            try:
+                return self._runner.run(self._on_loop(claimed, kind))
+            finally:
+                self._runner.run(self._end_leftovers())
+
+    async def _end_leftovers(self) -> None:
+        """Tasks that a body has left behind end with it."""
+        kept = {asyncio.current_task(), *self._resources.tasks}
+        left = [task for task in asyncio.all_tasks() if task not in kept]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     async def _on_loop(self, claimed: Claimed, kind: Kind) -> Outcome:
         loop = asyncio.get_running_loop()
-        desk = LoopDesk(self._channel)
+        desk = LoopDesk(self._channel, self._resources)
         job = ChildJob(claimed, kind, Context(claimed, desk, log, loop))
         body = loop.create_task(run_coroutine(job))
         job.cancel = partial(_cancel, body)
         self._channel.on_ask = job.ask
+        self._channel.on_pause = job.want_pause
         loop.add_reader(self._channel.fileno(), desk.hear)
         loop.add_signal_handler(signal.SIGTERM, body.cancel)
         try:
             return await body
         finally:
             loop.remove_reader(self._channel.fileno())
+            loop.remove_signal_handler(signal.SIGTERM)
 
     def _on_term(self, _signal: int, _frame: FrameType | None) -> None:
         if self._in_body:

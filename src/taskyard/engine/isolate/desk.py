@@ -14,21 +14,32 @@ from taskyard.domain.node import Hold
 from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress
 from taskyard.engine.context import Context
 from taskyard.engine.isolate.channel import Channel
-from taskyard.engine.isolate.messages import Answer, Children, Message, Report
+from taskyard.engine.isolate.messages import Answer, Children, Keep, Message, Needed, Report
+from taskyard.engine.resources import Resources
+from taskyard.store.port import Ending
 
 T = TypeVar("T")
-M = TypeVar("M", Report, Children)
+M = TypeVar("M", Report, Keep, Children)
 
 
 class ChildDesk:
     """The hold is not sent: the worker knows which attempt this child runs."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, resources: Resources) -> None:
         self._channel = channel
+        self.resources = resources
 
     async def report(self, hold: Hold, progress: Progress) -> bool:  # noqa: ARG002 - as the worker's
         number = self._channel.next_number()
         return (await self._ask(number, _sound(Report(number, progress)))).accepted
+
+    async def checkpoint(self, hold: Hold, data: str) -> bool:  # noqa: ARG002 - as the worker's
+        number = self._channel.next_number()
+        return (await self._ask(number, Keep(number, data))).accepted
+
+    async def dependencies(self, task_id: str) -> list[Ending]:  # noqa: ARG002 - as the worker's
+        number = self._channel.next_number()
+        return (await self._ask(number, Needed(number))).endings
 
     async def enqueue(
         self,
@@ -47,8 +58,8 @@ class ChildDesk:
 class LoopDesk(ChildDesk):
     """For coroutines: several may wait at once, and the loop goes on."""
 
-    def __init__(self, channel: Channel) -> None:
-        super().__init__(channel)
+    def __init__(self, channel: Channel, resources: Resources) -> None:
+        super().__init__(channel, resources)
         self._waiting: dict[int, asyncio.Future[Answer]] = {}
 
     async def _ask(self, number: int, request: Message) -> Answer:
@@ -72,16 +83,24 @@ class LoopDesk(ChildDesk):
 class PlainContext(Context):
     """For plain functions: to look whether they are to stop, they look at the socket."""
 
-    __slots__ = ("_channel",)
+    __slots__ = ("_channel", "_runner")
 
     def __init__(
-        self, claimed: Claimed, channel: Channel, log: structlog.stdlib.BoundLogger
+        self,
+        claimed: Claimed,
+        channel: Channel,
+        log: structlog.stdlib.BoundLogger,
+        resources: Resources,
+        runner: asyncio.Runner,
     ) -> None:
         self._claimed = claimed
-        self._desk = ChildDesk(channel)
+        self._desk = ChildDesk(channel, resources)
         self._channel = channel
+        self._runner = runner
         self._log = log
         self._stop = False
+        self._pausing = False
+        self._saved = claimed.checkpoint
 
     @property
     def cancelled(self) -> bool:
@@ -89,8 +108,14 @@ class PlainContext(Context):
             self._channel.listen()
         return self._stop
 
+    @property
+    def pausing(self) -> bool:
+        self._channel.listen()
+        return self._pausing
+
     def awaited(self, make: Callable[[], Coroutine[object, object, T]]) -> T:
-        return asyncio.run(make())
+        """On the loop that a child has for what lives longer than a body."""
+        return self._runner.run(make())
 
     def _wait_for(self, make: Callable[[], Coroutine[object, object, T]]) -> T:
         """Nothing of a ChildDesk ever has to wait for a loop."""

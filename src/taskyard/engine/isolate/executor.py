@@ -7,7 +7,7 @@ import contextlib
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from taskyard.domain.outcome import Died, Failed, Outcome, Released, Snoozed
 from taskyard.domain.task import TaskError
@@ -21,7 +21,7 @@ from taskyard.engine.isolate.place import Place
 from taskyard.engine.isolate.process import Process
 from taskyard.engine.job import Job, Stop
 from taskyard.engine.log import logger
-from taskyard.engine.registry import Kind
+from taskyard.engine.registry import Kind, Style
 
 STOP_GRACE = 5.0  # seconds a body has when its task is to stop
 DRAIN_GRACE = 2.0  # and when the worker has to go
@@ -40,14 +40,12 @@ class ProcessExecutor:
         self,
         done: Done,
         desk: Desk,
-        losses: Callable[[Job], Awaitable[int]],
         *,
         grace: float,
         lease_seconds: float,
     ) -> None:
         self._done = done
         self._desk = desk
-        self._losses = losses
         self._grace = grace
         self._lease_seconds = lease_seconds
         self._until: float | None = None
@@ -110,16 +108,18 @@ class ProcessExecutor:
                 return job.stopped()
             stopping = Stopping(job, process, self._patience)
             job.cancel = stopping.ask
+            job.tell_pause = process.tell_pause
             try:
                 ended = await process.run(job)
             finally:
                 job.cancel = _nothing
+                job.tell_pause = _nothing_told
                 stopping.cancel()
             if isinstance(ended, messages.Done):
                 return await self._ended(job, process, ended)
             process.close()
             if process.began or is_new or job.stop is not None:
-                return await self._death(job, ended)
+                return self._death(job, ended)
             # A warm child that died before it read the job: another one will do.
         return Released()
 
@@ -130,7 +130,7 @@ class ProcessExecutor:
                 return 0.0  # somebody else may have the task
             case Stop.DRAIN:
                 return min(DRAIN_GRACE, self._grace, self._lease_seconds / 10)
-            case Stop.CANCEL | Stop.TIMEOUT:
+            case Stop.CANCEL | Stop.PAUSE | Stop.TIMEOUT:
                 return min(STOP_GRACE, self._grace)
 
     async def _child_for(self, kind: Kind) -> tuple[Process, bool]:
@@ -141,7 +141,7 @@ class ProcessExecutor:
             if not process.gone.done():
                 return process, False
             process.close()
-        order = Order(Place.of(kind), kind.memory_limit, list(sys.path), logs.levels())
+        order = Order(Place.of(kind), _memory_limit(kind), list(sys.path), logs.levels())
         return await self._linked().fork(order), True
 
     def _linked(self) -> Link:
@@ -164,10 +164,10 @@ class ProcessExecutor:
             self._give_back(process, job.kind)
         return done.outcome
 
-    async def _death(self, job: Job, gone: Gone) -> Outcome:
+    def _death(self, job: Job, gone: Gone) -> Outcome:
         """What the end of a child means for the job that it had."""
         if gone.why == "memory":
-            limit = job.kind.memory_limit
+            limit = _memory_limit(job.kind)
             return Failed(TaskError(OUT_OF_MEMORY, f"it used more than its {limit:,} bytes"))
         if job.stop is not None:
             return job.stopped()
@@ -175,7 +175,7 @@ class ProcessExecutor:
             return Released()
         if gone.why:
             return self._put_off(job, gone.why)
-        return Died(TaskError("Died", _how(gone.status)), await self._losses(job))
+        return Died(TaskError("Died", _how(gone.status)), job.claimed.losses)
 
     def _put_off(self, job: Job, why: str) -> Outcome:
         """This machine cannot make a process now: not the task's doing."""
@@ -241,8 +241,14 @@ class Stopping:
             timer.cancel()
 
 
+def _memory_limit(kind: Kind) -> int:
+    """A suspect runs here though its kind does not: what it may use was not limited there."""
+    return kind.memory_limit if kind.style is Style.PROCESS else 0
+
+
 def _has_grown(kind: Kind, resident: int) -> bool:
-    return bool(kind.memory_limit) and resident > kind.memory_limit / 2
+    limit = _memory_limit(kind)
+    return bool(limit) and resident > limit / 2
 
 
 def _how(status: int) -> str:
@@ -253,6 +259,10 @@ def _how(status: int) -> str:
         name = signal.Signals(-status).name
     hint = "; the kernel does so when memory ends" if status == -signal.SIGKILL else ""
     return f"its process was killed by {name}{hint}"
+
+
+def _nothing_told(_wanted: bool) -> None:
+    """There is no body that could pause."""
 
 
 def _nothing() -> None:

@@ -11,6 +11,7 @@ from taskyard.domain.outcome import Outcome
 from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress
 from taskyard.engine.isolate.place import Place
 from taskyard.engine.job import Stop
+from taskyard.store.port import Ending
 
 HEAD = 4
 MAX_FRAME = 64_000_000
@@ -88,10 +89,17 @@ class Ask(Message, frozen=True, tag=True):
     stop: Stop
 
 
+class Pause(Message, frozen=True, tag=True):
+    """The body is to end at its next checkpoint, or may go on after all."""
+
+    wanted: bool
+
+
 class Answer(Message, frozen=True, tag=True):
     number: int
     accepted: bool = True
     enqueued: list[Enqueue] = []
+    endings: list[Ending] = []
     error: tuple[str, str] | None = None  # class and message
 
 
@@ -105,6 +113,19 @@ class Began(Message, frozen=True, tag=True):
 class Report(Message, frozen=True, tag=True):
     number: int
     progress: Progress
+
+
+class Keep(Message, frozen=True, tag=True):
+    """A checkpoint."""
+
+    number: int
+    data: str  # JSON
+
+
+class Needed(Message, frozen=True, tag=True):
+    """How have the tasks ended that this one depends on?"""
+
+    number: int
 
 
 class Children(Message, frozen=True, tag=True):
@@ -130,8 +151,8 @@ class Done(Message, frozen=True, tag=True):
 
 ToKeeper = Fork | Terminate | End | Renewed
 FromKeeper = Forked | Gone
-ToChild = Begin | Ask | Answer
-FromChild = Began | Report | Children | Logged | Done
+ToChild = Begin | Ask | Pause | Answer
+FromChild = Began | Report | Keep | Needed | Children | Logged | Done
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=str)
 

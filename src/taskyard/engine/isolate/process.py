@@ -23,8 +23,11 @@ from taskyard.engine.isolate.messages import (
     Frames,
     FromChild,
     Gone,
+    Keep,
     Logged,
     Message,
+    Needed,
+    Pause,
     Report,
     Terminate,
     frame,
@@ -69,6 +72,9 @@ class Process:
     def ask(self, stop: Stop) -> None:
         self._send(Ask(stop))
 
+    def tell_pause(self, wanted: bool) -> None:
+        self._send(Pause(wanted))
+
     def terminate(self) -> None:
         """SIGTERM to its process group."""
         self._tell_keeper(Terminate(self.number))
@@ -83,6 +89,8 @@ class Process:
         self.jobs += 1
         # A store may have a type of its own below Claimed, with another form on the wire.
         self._send(Begin(Claimed(*msgspec.structs.astuple(job.claimed))))
+        if job.context.pausing:
+            self.tell_pause(True)
         listening = asyncio.create_task(self._until_done(job))
         try:
             await asyncio.wait((listening, self.gone), return_when=asyncio.FIRST_COMPLETED)
@@ -105,7 +113,7 @@ class Process:
                     return message
                 case Logged():
                     logs.write(message, self.pid)
-                case Report() | Children():
+                case Report() | Keep() | Needed() | Children():
                     task = asyncio.create_task(self._answer(message, job))
                     self._answering.add(task)
                     task.add_done_callback(self._answering.discard)
@@ -123,15 +131,22 @@ class Process:
             log.error("a child cannot be understood", pid=self.pid, error=str(error))
             self.close()
 
-    async def _answer(self, asked: Report | Children, job: Job) -> None:
+    async def _answer(self, asked: Report | Keep | Needed | Children, job: Job) -> None:
         hold = job.claimed.hold
         try:
-            if isinstance(asked, Report):
-                accepted = await self._desk.report(hold, asked.progress)
-                self._send(Answer(asked.number, accepted=accepted))
-            else:
-                enqueued = await self._desk.enqueue(asked.tasks, by=hold)
-                self._send(Answer(asked.number, enqueued=enqueued))
+            match asked:
+                case Report(number, progress):
+                    accepted = await self._desk.report(hold, progress)
+                    self._send(Answer(number, accepted=accepted))
+                case Keep(number, data):
+                    accepted = await self._desk.checkpoint(hold, data)
+                    self._send(Answer(number, accepted=accepted))
+                case Needed(number):
+                    endings = await self._desk.dependencies(job.claimed.id)
+                    self._send(Answer(number, endings=endings))
+                case Children(number, tasks):
+                    enqueued = await self._desk.enqueue(tasks, by=hold)
+                    self._send(Answer(number, enqueued=enqueued))
         except TaskyardError as error:
             self._send(Answer(asked.number, error=(type(error).__name__, str(error))))
         except Exception as error:

@@ -1,0 +1,59 @@
+"""Starts each body where it belongs: on the loop, in a thread, or in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+
+from taskyard.engine.context import Desk
+from taskyard.engine.executor import CoroutineExecutor, Done, ThreadExecutor
+from taskyard.engine.isolate.executor import ProcessExecutor
+from taskyard.engine.isolate.place import require_importable
+from taskyard.engine.job import Job
+from taskyard.engine.log import logger
+from taskyard.engine.registry import Kind, Style
+
+log = logger("worker")
+
+
+class Bodies:
+    """A suspect, lost before with its node or process, has a process of its own whatever its kind:
+    if it is to blame, its neighbours do not die with it.
+    """
+
+    def __init__(self, done: Done, desk: Desk, *, grace: float, lease_seconds: float) -> None:
+        self._coroutines = CoroutineExecutor(done)
+        self._threads = ThreadExecutor(done, asyncio.get_running_loop())
+        self.processes = ProcessExecutor(done, desk, grace=grace, lease_seconds=lease_seconds)
+        self._importable: dict[str, bool] = {}
+
+    def start(self, job: Job) -> None:
+        if job.claimed.losses and self._can_be_alone(job.kind):
+            job.style = Style.PROCESS
+        match job.style:
+            case Style.COROUTINE:
+                self._coroutines.start(job)
+            case Style.THREAD:
+                self._threads.start(job)
+            case Style.PROCESS:
+                self.processes.start(job)
+
+    async def stop(self, *, all_gone: bool) -> None:
+        """`all_gone`: no body is left that could still be waited for."""
+        if all_gone:
+            await self._coroutines.stop()
+        self._threads.stop()
+
+    def _can_be_alone(self, kind: Kind) -> bool:
+        known = self._importable.get(kind.name)
+        if known is None:
+            known = self._importable[kind.name] = _is_importable(kind)
+        return known
+
+
+def _is_importable(kind: Kind) -> bool:
+    try:
+        require_importable(kind)
+    except Exception as error:
+        log.warning("suspects of this kind run beside others", kind=kind.name, why=str(error))
+        return False
+    return True

@@ -1,0 +1,78 @@
+"""What is logged of a task's life. The happy path is DEBUG, and costs a comparison if unseen."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from taskyard.domain.outcome import Died, Failed, Outcome, Paused, Verdict
+from taskyard.domain.state import Reason, State
+from taskyard.domain.task import Enqueue, Enqueued, NewTask, Refused
+from taskyard.engine.job import Job
+from taskyard.engine.log import logger
+from taskyard.engine.redact import redacted
+
+log = logger("task")
+_plain = logging.getLogger("taskyard.task")
+
+
+def enqueued(tasks: Sequence[NewTask], answers: Sequence[Enqueue], **by: Any) -> None:
+    """These were to be saved, and this was the answer."""
+    if not _plain.isEnabledFor(logging.INFO):
+        return
+    for task, answer in zip(tasks, answers, strict=True):
+        about = {"kind": task.kind, "lane": task.lane, **by}
+        match answer:
+            case Enqueued(id):
+                if _plain.isEnabledFor(logging.DEBUG):
+                    args = redacted(task.payload)
+                    log.debug("enqueue", task=id, priority=task.priority, args=args, **about)
+            case Refused(reason):
+                log.info("enqueue refused", why=reason, **about)
+            case _:
+                log.debug("enqueue", task=answer.id, duplicate=True, **about)
+
+
+def claimed(job: Job) -> None:
+    """Its body starts."""
+    if _plain.isEnabledFor(logging.DEBUG):
+        waited = round(job.claimed.waited, 3)
+        log.debug(
+            "claim", **_about(job), lane=job.claimed.lane, waited=waited, style=job.style.value
+        )
+
+
+def finished(job: Job, outcome: Outcome, verdict: Verdict) -> None:
+    """Its body has ended, and this is to become of the task."""
+    if isinstance(outcome, Failed | Died):
+        level = log.error if verdict.state is State.FAILED else log.warning
+        level(
+            "failed",
+            **_about(job),
+            state=verdict.state.value,
+            reason=(outcome.reason if isinstance(outcome, Failed) else Reason.LOST).value,
+            error=f"{outcome.error.type}: {outcome.error.message}",
+            seconds=_seconds(job),
+            **({} if verdict.delay is None else {"again_in": verdict.delay}),
+            **({"stack": outcome.error.stack} if outcome.error.stack else {}),
+        )
+    elif _plain.isEnabledFor(logging.DEBUG):
+        reason = "paused" if isinstance(outcome, Paused) else verdict.reason.value
+        log.debug(
+            "finish", **_about(job), state=verdict.state.value, reason=reason, seconds=_seconds(job)
+        )
+
+
+def dropped(job: Job) -> None:
+    """Its body has ended, and nobody wants to know how: the attempt is another's by now."""
+    log.info("a lost attempt has ended", **_about(job), seconds=_seconds(job))
+
+
+def _about(job: Job) -> dict[str, Any]:
+    return {"task": job.claimed.id, "kind": job.kind.name, "attempt": job.claimed.attempt}
+
+
+def _seconds(job: Job) -> float:
+    return 0.0 if job.started is None else round(time.monotonic() - job.started, 6)

@@ -1,0 +1,133 @@
+"""A task that was lost with its node runs in a process of its own the next time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taskyard import Context, Handle, Reason, State, Task, TaskQuery, Yard
+from taskyard.domain.node import NewNode
+from taskyard.store.port import ClaimRequest
+from tests.engine.poison_worker import poison_yard
+from tests.engine.waits import found, working
+from tests.servers.urls import STORES, fresh_url
+
+GOOD = int(os.environ.get("TASKYARD_TEST_GOOD", "100"))
+POISON = max(2, GOOD // 10)
+LONGEST = 300.0
+
+
+@pytest.fixture
+async def yard(tmp_path: Path) -> AsyncIterator[Yard]:
+    async with poison_yard(f"sqlite:///{tmp_path / 'yard.db'}") as yard:
+        yield yard
+
+
+async def lost_once(yard: Yard, kind: str) -> Handle[Any]:
+    """A task whose node died under it."""
+    handle = await yard.kind(kind).enqueue()
+    lease = await yard.store.register(NewNode(id="dead", kinds=(kind,), slots=1))
+    claim = await yard.store.claim(ClaimRequest(lease=lease, number=1, room=1))
+    assert [claimed.id for claimed in claim.tasks] == [handle.id]
+    await yard.store.rescue([lease], ended=False)
+    return handle
+
+
+@pytest.mark.spec("engine-22")
+@pytest.mark.parametrize("kind", ["where", "where_thread"])
+async def test_a_suspect_runs_in_a_process_of_its_own(yard: Yard, kind: str) -> None:
+    suspect = await lost_once(yard, kind)
+    async with working(yard):
+        attempt, pid = await suspect.result(30)
+        fresh, here = await (await yard.kind(kind).enqueue()).result(30)
+    assert (attempt, fresh, here) == (2, 1, os.getpid())
+    assert pid != os.getpid()
+    task = await suspect.task()
+    assert (task.losses, task.charged) == (1, 2)
+
+
+@pytest.mark.spec("engine-22")
+async def test_one_that_no_other_process_could_import_runs_in_place_and_that_is_told(
+    yard: Yard, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "taskyard")
+
+    @yard.task()
+    async def local(ctx: Context) -> int:
+        return os.getpid() + 0 * ctx.attempt
+
+    suspect = await lost_once(yard, "local")
+    async with working(yard):
+        assert await suspect.result(30) == os.getpid()
+    assert "suspects of this kind run beside others" in caplog.text
+
+
+@asynccontextmanager
+async def supervised(url: str) -> AsyncIterator[list[int]]:
+    """A worker in a process of its own, started again whenever it has died; how it died."""
+    deaths: list[int] = []
+    present: list[asyncio.subprocess.Process] = []
+
+    async def supervise() -> None:
+        while True:
+            worker = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "tests.engine.poison_worker", url
+            )
+            present[:] = [worker]
+            deaths.append(await worker.wait())
+
+    supervisor = asyncio.create_task(supervise())
+    try:
+        yield deaths
+    finally:
+        supervisor.cancel()
+        await asyncio.gather(supervisor, return_exceptions=True)
+        for worker in present:
+            if worker.returncode is None:
+                worker.kill()
+                await worker.wait()
+
+
+async def every_task(yard: Yard) -> list[Task]:
+    tasks: list[Task] = []
+    after: int | None = None
+    while page := await yard.find(TaskQuery(limit=500, after=after)):
+        tasks += page
+        after = page[-1].no
+    return tasks
+
+
+@pytest.mark.spec("engine-22", "reliability-14")
+@pytest.mark.parametrize("store", STORES)
+async def test_poison_tasks_take_no_good_one_with_them(store: str, tmp_path: Path) -> None:
+    url = fresh_url(store, tmp_path)
+    async with poison_yard(url) as yard:
+        bad = [yard.kind(("exits", "kills_itself")[n % 2]).new() for n in range(POISON)]
+        good = [yard.kind(("good", "good_thread")[n % 2]).new(n) for n in range(GOOD)]
+        step = GOOD // POISON
+        mixed = [t for n in range(POISON) for t in (bad[n], *good[n * step : (n + 1) * step])]
+        await yard.enqueue(*mixed)
+
+        async def all_ended() -> bool | None:
+            counts = await yard.counts()
+            waiting = (State.PENDING, State.QUEUED, State.RUNNING)
+            return not any(counts.get(state, 0) for state in waiting) or None
+
+        async with supervised(url) as deaths:
+            await found(yard, all_ended, limit=LONGEST)
+        tasks = {task.id: task for task in await every_task(yard)}
+
+    ends = {(tasks[task.id].state, tasks[task.id].reason) for task in good}
+    assert ends == {(State.COMPLETED, Reason.FINISHED)}
+    assert max(tasks[task.id].losses for task in good) <= 1
+    ends = {(tasks[task.id].state, tasks[task.id].reason) for task in bad}
+    assert ends == {(State.FAILED, Reason.POISON)}
+    assert 1 <= len(deaths) <= POISON
