@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from taskyard.domain.retention import Retention
+from taskyard.engine.maintenance.cron import CronStarter
 from taskyard.engine.maintenance.duty import Duty, Shift, Steward
 from taskyard.engine.maintenance.expire import Expirer
 from taskyard.engine.maintenance.promote import Promoter
@@ -11,7 +12,7 @@ from taskyard.engine.maintenance.rescue import Rescuer
 from taskyard.engine.notifier import Notifier
 from taskyard.store.port import Store
 
-DUTIES: tuple[type[Duty], ...] = (Promoter, Expirer, Rescuer)
+DUTIES: tuple[type[Duty], ...] = (Promoter, CronStarter, Expirer, Rescuer)
 
 
 class Upkeep:
