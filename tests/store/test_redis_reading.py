@@ -25,6 +25,8 @@ LOOKS: dict[str, Callable[[Store, str], Awaitable[Any]]] = {
     "nodes": lambda store, _: store.nodes(),
     "keys": lambda store, _: store.keys(),
     "key_rules": lambda store, _: store.key_rules(),
+    "crons": lambda store, _: store.crons(),
+    "tallied": lambda store, _: store.tallied(0),
     "audit": lambda store, _: store.audit(limit=5),
     "get": lambda store, task: store.get(task),
     "endings": lambda store, task: store.endings([task]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from redis import Redis
@@ -10,6 +11,8 @@ from redis import Redis
 from taskyard.domain.node import NodeState
 from taskyard.domain.state import Reason, State
 from taskyard.store.redis.scripts import (
+    _declared,
+    _joined,
     all_keys,
     compose,
     key_prefix,
@@ -45,9 +48,12 @@ def test_every_file_begins_with_what_it_does(file: str) -> None:
 @pytest.mark.parametrize("verb", verbs())
 def test_every_key_a_script_touches_is_declared(verb: str) -> None:
     files = [f"{verb}.lua", *(f"parts/{part}.lua" for part in parts(verb))]
-    touched = {key for file in files for key in USED.findall(code(file))}
+    named = {key for file in files for key, _ in _declared(read(file))}
+    script = load(verb)
 
-    assert touched <= set(load(verb).keys)
+    assert set(USED.findall(script.text)) <= set(script.keys) <= named
+    if "K[" in script.text:
+        assert set(State) <= set(script.keys)
 
 
 @pytest.mark.spec("engine-30")
@@ -115,6 +121,58 @@ def test_names_of_numbers_are_replaced_but_not_in_quotes() -> None:
     assert with_numbers(text) == "call('STATE', task[1], K.STATES, task[12])\n"
     with pytest.raises(ValueError, match="STATE stands for two numbers"):
         with_numbers("local STATE = 1\nlocal STATE = 2\n")
+
+
+SHARED = """
+local shared, kept = {}, 1
+local function unused() return shared end
+local function inner() kept = kept + 1 return kept end
+local function used() return inner() end
+"""
+
+
+@pytest.mark.spec("engine-30")
+def test_what_no_script_uses_is_left_out() -> None:
+    assert _joined([SHARED, "return used()\n"]) == (
+        "local used = (function()\n\n"
+        "local shared, kept = {}, 1\n"
+        "local function inner() kept = kept + 1 return kept end\n"
+        "local function used() return inner() end\n"
+        "return used\nend)()\nreturn used()\n"
+    )
+
+
+@pytest.mark.spec("engine-30")
+def test_a_part_that_is_built_when_needed_keeps_what_it_knows() -> None:
+    lazy = f"-- built when needed\n{SHARED}"
+    with Redis.from_url(shared_url()) as client:
+        counted: Any = client.eval(_joined([lazy, "return {used(), used(), used()}\n"]), 0)
+
+    assert counted == [2, 3, 4]
+
+
+ASSIGNED = re.compile(r"^ +([a-z_]+(?:, [a-z_]+)*) = ", re.MULTILINE)
+
+
+@pytest.mark.spec("engine-30")
+@pytest.mark.parametrize("file", [file for file in FILES if file.startswith("parts/")])
+def test_what_parts_share_is_never_another_value(file: str) -> None:
+    """Whoever uses a part has a copy of its names: only their content may change."""
+    shared = set(re.findall(r"\w+", " ".join(code(other) for other in FILES if other != file)))
+    variables = {
+        name
+        for names in re.findall(
+            r"^local ([a-z_]+(?:, [a-z_]+)*)(?: = |$)", code(file), re.MULTILINE
+        )
+        for name in names.split(", ")
+    }
+    assigned = {name for names in ASSIGNED.findall(code(file)) for name in names.split(", ")}
+
+    assert variables & assigned & shared <= PRIVATE
+
+
+# Names of variables that others have too, each its own.
+PRIVATE = {"exact", "prefixes", "waiting", "fields", "news", "changed"}
 
 
 @pytest.mark.spec("engine-30")

@@ -12,8 +12,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from redis import Redis
 
+from taskyard.domain.cron import Cron
 from taskyard.domain.errors import (
     ConfigurationError,
     SchemaMismatch,
@@ -21,10 +23,13 @@ from taskyard.domain.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
+from taskyard.domain.lane import LaneChange
 from taskyard.domain.node import News
 from taskyard.domain.outcome import Finished, Stale
+from taskyard.domain.rate import Rate
 from taskyard.domain.retention import Retention
 from taskyard.domain.state import State
+from taskyard.domain.statistics import Count
 from taskyard.domain.task import Progress, TaskQuery
 from taskyard.store.port import ClaimRequest, Hint, Store
 from taskyard.store.redis import hints
@@ -32,7 +37,7 @@ from taskyard.store.redis.address import DEFAULT_TIMEOUT
 from taskyard.store.redis.scripts import all_keys, key_prefix
 from taskyard.store.redis.server import Server, refuse_unfit
 from taskyard.store.url import open_store
-from tests.conformance.verbs import enqueued, finish, node, running, seen, succeeded
+from tests.conformance.verbs import enqueued, finish, new, node, running, seen, succeeded
 from tests.crash.proxy import Proxy
 from tests.servers.redis import RedisServer
 
@@ -259,6 +264,45 @@ async def test_on_a_full_server_leases_hold_and_work_goes_on(start: Start) -> No
             # Without this a full server that has lost its workers could never empty.
             newcomer = await node(store, "node-c")
             assert await newcomer.claim_ids(5) == [released.id]
+
+
+@pytest.mark.spec("engine-30", "engine-17", "engine-25")
+async def test_on_a_full_server_what_was_accepted_goes_its_way(start: Start) -> None:
+    """Dependents are let go, pauses end, rates let the next one start; ticks start nothing new."""
+    server = start()
+    async with opened(server.url) as store:
+        worker = await node(store)
+        await store.set_lane("slow", LaneChange(rate=Rate(1, 3600)), actor="ann")
+        first = await running(store, worker)
+        dependent = await enqueued(store, depends_on=(first.id,), lane="slow")
+        doomed = await enqueued(store, depends_on=(dependent,), keys=("k",))
+        cron = Cron(name="nightly", schedule="0 2 * * *", task=new())
+        await store.set_cron(cron, 1, actor="ann")
+        asleep = await enqueued(store, kind="other")
+        await store.pause(asleep, actor="ann")
+
+        with full_memory(server):
+            for brings_something_new in (
+                store.fire_cron("nightly", 1, [new()], 2),
+                store.set_cron(replace(cron, name="daily"), 1, actor="ann"),
+                store.tally([Count("work", "default", "completed", 1)]),
+            ):
+                with pytest.raises(StoreFull):
+                    await brings_something_new
+
+            assert await store.checkpoint(first.hold, '{"page": 7}')
+            assert await finish(store, succeeded(first)) == [Finished(first.no, State.COMPLETED)]
+            assert (await seen(store, dependent)).state is State.QUEUED
+            assert await worker.claim_ids(5) == [dependent]
+            assert (await store.promote()).next_due is not None
+            assert await store.pause(dependent, actor="ann") == "asked"
+            await store.resume(dependent, actor="ann")
+            await store.resume(asleep, actor="ann")
+            await store.cancel(doomed, actor="ann")
+            assert await store.drop_cron("nightly", actor="ann")
+            assert [task.state for task in await store.find(TaskQuery())] == [
+                *(State.QUEUED, State.CANCELLED, State.RUNNING, State.COMPLETED),
+            ]
 
 
 @pytest.mark.spec("engine-30", "lifecycle-15")

@@ -2,7 +2,12 @@
 
 A file's header says what it needs: `-- uses: tasks, keys` names parts, `-- KEYS ready ZSET …` a
 key. Every script is given all keys it may touch, and finds them by name in the table K. Names in
-capitals that stand for a number are replaced by it: Lua takes no more than 200 local names.
+capitals that stand for a number are replaced by it.
+
+A script makes all its functions anew with every call, and looks for what each of them refers to
+among all names of the text. So what is not used is left out; each part is the body of a function,
+which answers those of its names that are used behind it; and a part with the line `-- built when
+needed` is built by the first call of one of its functions.
 """
 
 from __future__ import annotations
@@ -14,11 +19,14 @@ from importlib.resources import files
 
 import msgspec
 
-from taskyard.domain.state import TERMINAL
+from taskyard.domain.state import TERMINAL, State
 
 _USES = re.compile(r"^-- uses: (.+)$", re.MULTILINE)
 _KEY = re.compile(r"^-- KEYS (\w+)\s+(HASH|ZSET|STREAM)\b", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
+_LOCAL = re.compile(r"^local (?:function (\w+)|([\w, ]+?)(?: = .*)?$)", re.MULTILINE)
+_STATEMENT = re.compile(r"^(?=\S)(?!end\b|\}|\))", re.MULTILINE)
+_LAZY = "-- built when needed\n"
 _CONSTANTS = re.compile(
     r"^local ([A-Z][A-Z_]*(?:, [A-Z][A-Z_]*)*) = (\d+(?:, \d+)*)\n", re.MULTILINE
 )
@@ -47,10 +55,63 @@ def load(verb: str) -> Script:
 def compose(main: str) -> Script:
     """This text behind the parts it uses."""
     sources = [*(read(f"parts/{part}.lua") for part in _parts(main)), main]
-    keys = tuple(sorted({key for source in sources for key, _ in _declared(source)}))
-    text = _prelude(keys) + with_numbers("".join(_COMMENT.sub("", source) for source in sources))
+    body = _joined(sources)
+    own = {key for key, _ in _declared(main)}
+    declared = {key for source in sources for key, _ in _declared(source)}
+    keys = tuple(sorted(own | {key for key in declared if _touches(body, key)}))
+    text = _prelude(keys) + body
     sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
     return Script(text, sha, keys, goes_on_when_full="full" in _parts(main))
+
+
+def _touches(text: str, key: str) -> bool:
+    """By its name, or as the index of a state."""
+    return re.search(rf"\bK\.{key}\b", text) is not None or (key in set(State) and "K[" in text)
+
+
+def _joined(sources: list[str]) -> str:
+    lazy = [_LAZY in source for source in sources]
+    texts = _with_numbers([_COMMENT.sub("", source) for source in sources])
+    text = texts.pop()
+    for at in range(len(texts) - 1, -1, -1):
+        text = _built(texts[at], used_in=text, lazy=lazy[at]) + text
+    return text
+
+
+def _built(part: str, *, used_in: str, lazy: bool) -> str:
+    words = set(re.findall(r"\w+", used_in))
+    part = _without_unused(part, words)
+    exported = ", ".join(name for name in _local_names(part) if name in words)
+    if not exported:
+        return part
+    if not lazy:
+        return f"local {exported} = (function()\n{part}return {exported}\nend)()\n"
+    stubs = "".join(
+        f"{name} = function(...) {exported} = build() return {name}(...) end\n"
+        for name in exported.split(", ")
+    )
+    build = f"local function build()\n{part}return {exported}\nend\n"
+    return f"local {exported}\ndo\n{build}{stubs}end\n"
+
+
+def _without_unused(part: str, words: set[str]) -> str:
+    """Without the names that neither these words nor later statements of the part refer to."""
+    used, kept = set(words), list[str]()
+    for statement in reversed(_STATEMENT.split(part)):
+        names = _local_names(statement)
+        if not names or used.intersection(names):
+            used.update(re.findall(r"\w+", statement))
+            kept.append(statement)
+    return "".join(reversed(kept))
+
+
+def _local_names(part: str) -> list[str]:
+    found = [function or names for function, names in _LOCAL.findall(part)]
+    return [name for names in found for name in names.split(", ")]
+
+
+def _with_numbers(texts: list[str]) -> list[str]:
+    return with_numbers("\f".join(texts)).split("\f")
 
 
 def with_numbers(text: str) -> str:

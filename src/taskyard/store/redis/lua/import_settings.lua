@@ -1,5 +1,5 @@
 -- import_settings.lua: take over lanes, rules, periodic tasks, and the audit trail, oldest first.
--- uses: names, rules
+-- uses: naming, rules
 -- KEYS crons      HASH    name -> packed entry: see crons
 -- KEYS due        ZSET    what waits for a moment: see moments
 -- KEYS audit      STREAM  number-0 -> at, actor, action, subject, detail

@@ -1,5 +1,5 @@
 -- import_tasks.lua: take tasks over as they are; what is here already stays.
--- uses: dependencies
+-- uses: naming, dependencies
 -- KEYS ids       HASH  id -> no
 -- KEYS by_key    ZSET  key \0 no: which tasks name a key
 -- KEYS results   HASH  no -> result

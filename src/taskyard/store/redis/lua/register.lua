@@ -1,5 +1,5 @@
 -- register.lua: make a node ready under a new lease; an older incarnation may claim no more.
--- uses: full, nodes, names, audit
+-- uses: full, nodes, founding, audit
 -- args: id, kinds, capabilities, slots, lease in microseconds, the rest as text
 -- Answers the lease.
 

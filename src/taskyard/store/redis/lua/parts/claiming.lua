@@ -116,6 +116,23 @@ local function fifo_lanes(rooms)
   return lanes
 end
 
+local function use_rate(search, name, rate)
+  if rate then
+    take_token(name, rate)
+    search.used_rates = true
+  end
+end
+
+-- Whoever waits for a rate that was used is told when there is a token more.
+local function tell_who_waits()
+  each_used(function(name, rate)
+    local is_key = name:sub(1, 2) == 'k='
+    if tokens_in(name, rate) == 0 or (is_key and is_waited_for(name:sub(3))) then
+      tell_of(name, rate, true)
+    end
+  end)
+end
+
 local function take(no, search, started_at)
   local task = load(no)
   lift(no, task)
@@ -124,21 +141,10 @@ local function take(no, search, started_at)
   task[STARTED_AT] = started_at
   if task[DEDUP_KEPT] == 'start' then free_dedup(task) end
   set_down(no, task)
-  local rate = lane_row(lane_of(task))[RATE]
-  if rate then take_token('r=' .. lane_of(task), rate) end
+  use_rate(search, 'r=' .. lane_of(task), lane_row(lane_of(task))[RATE])
   for _, key in ipairs(keys_of(task)) do
     put(K.held, key .. '\0' .. no)
-    if rate_of(key) then take_token('k=' .. key, rate_of(key)) end
-  end
-end
-
--- Whoever waits for a rate that was used is told when there is a token more.
-local function tell_who_waits()
-  for name, rate in pairs(used) do
-    local is_key = name:sub(1, 2) == 'k='
-    if tokens_in(name, rate) == 0 or (is_key and is_waited_for(name:sub(3))) then
-      tell_of(name, rate, true)
-    end
+    use_rate(search, 'k=' .. key, rate_of(key))
   end
 end
 
@@ -246,7 +252,7 @@ local function search_for(request, node, free)
     more = look(search)
     if not more then break end
   end
-  tell_who_waits()
+  if search.used_rates then tell_who_waits() end
   return search, more and search.slots > 0
 end
 

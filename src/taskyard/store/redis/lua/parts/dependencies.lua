@@ -1,5 +1,6 @@
 -- dependencies: what becomes of the tasks that depend on one that has ended.
 -- uses: orders, members
+-- built when needed
 -- KEYS dependents  ZSET  id \0 phase no: who depends on the task with this id; phase u: it waits for
 --                        its end, m: no longer
 -- KEYS needs       HASH  no -> packed list of the ids it depends on

@@ -1,19 +1,14 @@
 -- enqueuing: saves new tasks.
--- uses: keys, dependencies
+-- uses: keys, naming, clashing, depending
 -- KEYS ids     HASH  id -> no
 -- KEYS by_key  ZSET  key \0 no: which tasks name a key
 
 local room, depths, turns_seen = {}, {}, {}
 local defined, kept = {}, {} -- by this call: no -> definition, dedup key -> no
-local known, refused = {}, {} -- id -> {no, id it has}; id -> true
+local known = {} -- id -> {no, id}
+local instead, refused = {}, {} -- of this call: id -> the same of the one that was there; id -> true
 
 -- Nothing of a call is written before `commit`, so it can be given up at any point.
-local DUPLICATE, CHANGED, REFUSED = 'd', 'c', 'r'
-
-local function due_at(task)
-  if task.delay then return now + math.floor(task.delay * 1000000 + 0.5) end
-  return task.run_at or now
-end
 
 -- The first of its keys that is full at this moment.
 local function full_key(task)
@@ -35,32 +30,14 @@ end
 
 -- --- what stands in the way ---
 
--- The task that keeps the dedup key gets the payload, and the later time, of the one that came.
-local function clash(task, no)
-  local keeper = load(no)
-  local definition = defined[no] or cmsgpack.unpack(call('HGET', K.tasks, no))
-  local id, how = definition[1], task.dedup.clash
-  known[task.id] = { no, id }
-  local waits = not TERMINAL[keeper[STATE]] and keeper[STATE] ~= 'running'
-  if how == 'keep' or not waits or definition[DEFINED_KIND] ~= task.kind then
-    return { DUPLICATE, id }
-  end
-  definition[DEFINED_PAYLOAD] = task.payload
-  defined[no] = definition
-  set(K.tasks, no, cmsgpack.pack(definition))
-  if how == 'debounce' and keeper[STATE] == 'pending' and (keeper[WAITS_FOR] or 0) == 0 then
-    lift(no, keeper)
-    keeper[RUN_AT] = math.max(keeper[RUN_AT], due_at(task))
-    set_down(no, keeper)
-  end
-  return { CHANGED, id }
-end
-
 local function known_already(task)
   if known[task.id] then return { DUPLICATE, known[task.id][2] } end
   local dedup = task.dedup
   local keeper = dedup and (kept[dedup.key] or call('HGET', K.dedup, dedup.key))
-  return keeper and clash(task, keeper)
+  if not keeper then return end
+  local answer = clash(task, keeper, defined)
+  instead[task.id] = { keeper, answer[2] }
+  return answer
 end
 
 local function too_deep(task, lane, row)
@@ -79,48 +56,9 @@ local function held_key(task)
   end
 end
 
--- --- what it depends on ---
-
-local NOTHING = { waits = 0, tasks = {} }
-
--- Answers {waits: how many have not ended, doomed, refused, unknown: an id, tasks: [no, id] each}.
-local function look_at_dependencies(task)
-  if #task.depends_on == 0 then return NOTHING end
-  local found, seen = { waits = 0, tasks = {} }, {}
-  for _, id in ipairs(task.depends_on) do
-    if refused[id] then return { refused = true } end
-    if not known[id] then return { unknown = id } end
-    local no = known[id][1]
-    if not seen[no] then -- two names may stand for one task
-      seen[no] = true
-      table.insert(found.tasks, known[id])
-      local state = load(no)[STATE]
-      if not TERMINAL[state] then
-        found.waits = found.waits + 1
-      elseif state ~= 'completed' and task.on_failure == 'cancel' then
-        found.doomed = true
-      end
-    end
-  end
-  return found
-end
-
-local function depend(no, life, needed, on_failure)
-  local ids = {}
-  for at, one in ipairs(needed.tasks) do
-    local dependency = load(one[1])
-    local waits = not needed.doomed and not TERMINAL[dependency[STATE]]
-    ids[at] = one[2]
-    put(K.dependents, one[2] .. '\0' .. (waits and 'u' or 'm') .. no)
-    set_last(dependency, AWAITED, true)
-    touch(one[1])
-  end
-  set(K.needs, no, cmsgpack.pack(ids))
-  set_last(life, WAITS_FOR, needed.doomed and 0 or needed.waits)
-  set_last(life, ON_FAILURE, on_failure)
-end
-
 -- --- saving ---
+
+local NOTHING = { waits = 0 }
 
 local function life_of(number, task, stream, needed)
   local dedup, run_at = task.dedup, due_at(task)
@@ -183,11 +121,15 @@ local function look_up(tasks)
   if #ids > #tasks then load_many(needed) end
 end
 
+local function find(id)
+  return known[id] or instead[id]
+end
+
 -- Answers '' if the task was saved, else why not; then the id of an unknown task it depends on.
 local function enqueue_one(number, task)
   local there = known_already(task)
   if there then return there end
-  local needed = look_at_dependencies(task)
+  local needed = #task.depends_on > 0 and look_at_dependencies(task, find, refused) or NOTHING
   if needed.unknown then return nil, needed.unknown end
   if needed.refused then return { REFUSED, 'it depends on a task that was refused' } end
   local lane, special = lane_number(task.lane)

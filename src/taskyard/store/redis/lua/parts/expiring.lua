@@ -1,5 +1,6 @@
 -- expiring: fails waiting tasks whose deadline has passed.
 -- uses: keys, dependencies
+-- built when needed
 
 local function expire_these(nos)
   local ids = ids_of(nos)

@@ -1,5 +1,6 @@
 -- losing: what becomes of the tasks whose node died under them; the rule of domain/outcome.py.
 -- uses: tasks
+-- built when needed
 
 -- Whether one of these runs was no suspect: where it ran beside suspects, it is to blame.
 local function any_beside(nos)

@@ -1,6 +1,6 @@
 -- moments: what else waits for a moment in `due`: k=key and r=lane for the rate to have a token
 -- more, p=lane and y= for the end of a pause.
--- uses: keys, orders, audit
+-- uses: keys, orders, founding, audit
 
 local OVER = 'its time was over'
 

@@ -1,5 +1,6 @@
 -- orders: the rank of a task that is queued; the rule of domain/order.py.
 -- uses: tasks, names
+-- built when needed
 
 -- The lowest round of any ready task of a fair lane, or false.
 local function present_round(lane)
@@ -21,14 +22,15 @@ local function last_round(prefix)
   return newest and rank_in(newest:sub(#prefix + 1)) or false
 end
 
--- `seen` keeps what was found, for a verb that queues many and moves none of those before.
+-- `seen` keeps what was found, for a verb that queues many and moves none of those before. Whether
+-- the first of a lane is ready or parked is not known yet.
 local function next_round(lane, group, seen)
   local prefix = lane .. group_text(group)
   if seen[lane] == nil then seen[lane] = present_round(lane) end
   if seen[prefix] == nil then seen[prefix] = last_round(prefix) end
   local round = seen[lane] or 0
   if seen[prefix] then round = math.max(round, seen[prefix] + 1) end
-  seen[lane], seen[prefix] = seen[lane] or round, round
+  seen[lane], seen[prefix] = seen[lane] or nil, round
   return round
 end
 

@@ -1,5 +1,6 @@
 -- rates: token buckets; the rule of domain/rate.py.
 -- uses: base
+-- built when needed
 -- KEYS buckets  ZSET  k=key or r=lane by the instant at which it is full again; none: it is full
 -- KEYS due      ZSET  the same names by the instant at which somebody must be told: see moments
 
@@ -27,6 +28,13 @@ local function take_token(name, rate)
   full_at[name] = math.max(bucket(name), now) + rate[INTERVAL]
   used[name] = rate
   put(K.buckets, name, whole(full_at[name]))
+end
+
+-- Calls `visit` with each bucket that tokens were taken from.
+local function each_used(visit)
+  for name, rate in pairs(used) do
+    visit(name, rate)
+  end
 end
 
 -- Lets the next token be told of, or nobody.

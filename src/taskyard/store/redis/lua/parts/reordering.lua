@@ -1,5 +1,6 @@
 -- reordering: another order for what waits in a lane already.
 -- uses: orders
+-- built when needed
 
 local function members_in(index, lane)
   local nos = all_of(index, lane)

@@ -1,12 +1,10 @@
 -- tasks: what a verb knows and changes of tasks, and the indexes every task is in.
--- uses: base
+-- uses: groups
 -- KEYS meta       HASH  counters: seq, lease, lane, route, audit; schema; paused
 -- KEYS tasks      HASH  no -> packed definition, never changed: see enqueue.lua
 -- KEYS lives      HASH  no -> packed state, rewritten by every transition: the fields below
 -- KEYS ready      ZSET  lane route place no; may be claimed, in byte order
 -- KEYS parked     ZSET  key \0 and the same; waits for that full key
--- KEYS rounds     ZSET  lane group place no; queued in a fair lane
--- KEYS shares     ZSET  lane route group priority seq no; ready in a fair lane
 -- KEYS due        ZSET  no by run_at, pending; and what else waits for a moment: see moments
 -- KEYS deadlines  ZSET  no by deadline; pending and queued
 -- KEYS runs       ZSET  lease phase no; phase s: started, a: claimed ahead
@@ -116,20 +114,6 @@ local function set_last(task, field, value)
   task[field] = value
 end
 
--- How a group is written in a member, so that no other begins like it.
-local function group_text(group)
-  return format('%04x', #group) .. group
-end
-
-local function each_index_of_turns(no, task, write)
-  local group = group_text(task[GROUP])
-  write(K.rounds, lane_of(task) .. group .. task[PLACE] .. no)
-  if not task[PARKED_ON] then
-    write(K.shares,
-      task[STREAM] .. group .. format('%02d', task[PRIORITY]) .. task[PLACE]:sub(15) .. no)
-  end
-end
-
 local function each_index(no, task, write)
   local state = task[STATE]
   write(K[state], task[STREAM] .. no)
@@ -143,7 +127,7 @@ local function each_index(no, task, write)
     else
       write(K.ready, stand(no, task))
     end
-    if task[GROUP] then each_index_of_turns(no, task, write) end
+    if task[GROUP] then each_index_of_group(no, task, write) end
   elseif state == 'pending' then
     if (task[WAITS_FOR] or 0) == 0 then write(K.due, no, whole(task[RUN_AT])) end
   else

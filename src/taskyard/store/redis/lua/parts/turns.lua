@@ -1,5 +1,6 @@
 -- turns: the places in a fair lane belong to groups, and go to the first tasks of each.
 -- uses: members
+-- built when needed
 
 local function by_priority(a, b)
   a, b = load(a), load(b)
