@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from taskyard import Context, Retry, Snooze, State, Yard
+from taskyard.domain.node import NewNode
 from taskyard.engine import redact
 from taskyard.engine.log import FIELDS
+from taskyard.engine.maintenance.rescue import report
 from taskyard.engine.redact import HIDDEN, is_secret, redacted
+from taskyard.store.port import ClaimRequest
 from tests.engine.waits import ended, working
 
 
@@ -106,6 +109,22 @@ async def test_every_way_to_leave_running_is_told(
         (2, "completed", "finished"),
     ]
     assert await handle.status() is State.COMPLETED
+
+
+@pytest.mark.spec("lifecycle-17", "engine-22")
+async def test_what_the_system_does_by_itself_is_told_task_by_task(
+    yard: Yard, caplog: pytest.LogCaptureFixture
+) -> None:
+    @yard.task()
+    async def lost() -> None: ...
+
+    handle = await lost.options(retries=0).enqueue()
+    lease = await yard.store.register(NewNode(id="dead", kinds=("lost",), slots=1))
+    await yard.store.claim(ClaimRequest(lease=lease, number=1, room=1))
+    report(await yard.store.rescue([lease], ended=False))
+    [(level, event, fields)] = told(caplog, handle.id)
+    assert (level, event) == ("ERROR", "lost with its node")
+    assert (fields["state"], fields["reason"], fields["charged"]) == ("failed", "lost", True)
 
 
 @pytest.mark.spec("lifecycle-17")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from taskyard.engine.log import logger
 from taskyard.engine.maintenance.duty import Duty
 
 CHUNK = 1000
+
+log = logger("expire")
 
 
 class Expirer(Duty):
@@ -12,4 +15,7 @@ class Expirer(Duty):
     idle_seconds = 1.0
 
     async def perform(self) -> float | None:
-        return 0.0 if await self.store.expire(CHUNK) == CHUNK else None
+        count = await self.store.expire(CHUNK)
+        if count:
+            log.warning("expire", tasks=count)
+        return 0.0 if count == CHUNK else None

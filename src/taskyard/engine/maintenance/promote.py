@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from taskyard.domain.clock import seconds
+from taskyard.engine.log import logger
 from taskyard.engine.maintenance.duty import Duty
+
+log = logger("promote")
 
 
 class Promoter(Duty):
@@ -14,6 +17,7 @@ class Promoter(Duty):
     async def perform(self) -> float | None:
         promoted = await self.store.promote()
         if promoted.count:
+            log.debug("promote", count=promoted.count)
             self._notifier.ring()
         if promoted.next_due is None:
             return None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
 from taskyard.domain.node import Node
+from taskyard.domain.state import TERMINAL
 from taskyard.engine.identity import provably_dead
 from taskyard.engine.log import logger
 from taskyard.engine.maintenance.duty import Duty, Steward
@@ -66,3 +68,14 @@ def proven_dead(nodes: list[Node]) -> list[int]:
 def report(rescued: list[Rescued]) -> None:
     for one in rescued:
         log.warning("rescue", node=one.node, lease=one.lease, tasks=len(one.verdicts))
+        for verdict in one.verdicts:
+            ended = verdict.state in TERMINAL
+            log.log(
+                logging.ERROR if ended else logging.WARNING,
+                "lost with its node",
+                task=verdict.id,
+                attempt=verdict.attempt,
+                state=verdict.state.value,
+                reason=verdict.reason.value,
+                charged=bool(verdict.charge),
+            )
