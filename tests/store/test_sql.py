@@ -122,7 +122,7 @@ INTENDED = [
     ("keys", "waited", "taskyard_parked (parked_on=?"),
     ("keys", "held", "PRIMARY KEY (key=?)"),
     ("keys", "patterns_waited", "taskyard_parked (parked_on>?)"),
-    ("rates", "full", "PRIMARY KEY (key=?)"),
+    ("rates", "buckets", "PRIMARY KEY (key=?)"),
     ("rates", "due", "taskyard_buckets_opening (opens_at>? AND opens_at<?)"),
     ("rates", "forget_full", "taskyard_buckets_full (full_at<?)"),
     ("finish", "accepted", "INTEGER PRIMARY KEY"),

@@ -105,11 +105,11 @@ class _Search:
         found = list(interleave(list(look.lanes.values()), start=self._request.number))
         expired = [c for c in (*found, *look.walls) if _is_late(c, tx.now)]
         if expired:
-            due.expire_these(tx, [c.no for c in expired])
+            dependents = due.expire_these(tx, [c.no for c in expired])
             carriers = [c.keys for c in expired if c.keys]
-            if carriers:
+            if carriers or dependents:
                 keys.passed_over(tx, carriers)
-                return True  # the same
+                return True  # the same, and so does whoever depended on them
             gone = {c.no for c in expired}
             found = [c for c in found if c.no not in gone]
         rooms = keys.rooms(tx, (key for c in found for key in c.keys))
@@ -176,7 +176,7 @@ class _Search:
                     rates.take_of_lane(self._tx, lane, rate, full_at, started[lane])
         if rooms.rates:
             taken = Counter(key for c in admission.admitted for key in c.keys)
-            rates.settle(self._tx, rooms.rates, taken, keys.waited(self._tx, rooms.rates))
+            rates.take(self._tx, rooms.rates, taken, keys.waited(self._tx, rooms.rates))
 
     def _take(self, taken: list[int], started_at: int | None) -> None:
         if taken:

@@ -34,9 +34,12 @@ def expire(tx: Tx, limit: int) -> int:
     return len(late)
 
 
-def expire_these(tx: Tx, late: Sequence[int]) -> None:
+def expire_these(tx: Tx, late: Sequence[int]) -> bool:
+    """Says whether others depended on one of them."""
     sql = tx.sql("upkeep")
     tx.run(sql["expire"], numbers(late), tx.now)
     tasks = tx.rows(list[tuple[str, bool]], sql["ids"], numbers(late))
     tx.audit("system", [("expired", f"task:{task_id}", "deadline passed") for task_id, _ in tasks])
-    dependencies.ended(tx, [(task_id, State.FAILED) for task_id, awaited in tasks if awaited])
+    awaited = [(task_id, State.FAILED) for task_id, awaited in tasks if awaited]
+    dependencies.ended(tx, awaited)
+    return bool(awaited)

@@ -139,7 +139,7 @@ def _set_rates(tx: Tx, before: KeyRules, after: KeyRules) -> None:
     changed = [key for key in rates.all_keys(tx) if before.rate(key) != after.rate(key)]
     rated = {key: rate for key in changed if (rate := after.rate(key)) is not None}
     rates.forget(tx, [key for key in changed if key not in rated])
-    rates.settle(tx, rated, Counter(), waited(tx, rated))
+    rates.tell_next(tx, rated, waited(tx, rated))
 
 
 def list_keys(tx: Tx, limit: int) -> list[Key]:

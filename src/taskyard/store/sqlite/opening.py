@@ -20,7 +20,7 @@ def _open_keys(tx: Tx, limit: int) -> int:
         rules = keys.rules(tx)
         rated = {key: rate for key in names if (rate := rules.rate(key)) is not None}
         keys.wake(tx, Counter(rates.tokens(tx, rated)))
-        rates.settle(tx, rated, Counter(), keys.waited(tx, rated))
+        rates.tell_next(tx, rated, keys.waited(tx, rated))
     rates.forget_full(tx, limit)
     return len(names)
 

@@ -5,48 +5,76 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
+import msgspec
+
 from taskyard.domain.clock import Instant
 from taskyard.domain.rate import Rate
 from taskyard.store.sqlite.tx import Tx, to_json
 
 
+class _Bucket(msgspec.Struct, array_like=True):
+    full_at: Instant = 0
+    opens_at: Instant | None = None
+
+
 def tokens(tx: Tx, rates: Mapping[str, Rate]) -> dict[str, int]:
     """How many may start now that hold each of these keys."""
-    full = _full(tx, rates)
-    return {key: rate.tokens(full.get(key, 0), tx.now) for key, rate in rates.items()}
+    known = _buckets(tx, rates)
+    return {
+        key: rate.tokens(known[key].full_at if key in known else 0, tx.now)
+        for key, rate in rates.items()
+    }
 
 
 def opens_at(tx: Tx, rates: Mapping[str, Rate]) -> dict[str, Instant]:
     """When those of these keys have a token again that have none now."""
-    full = _full(tx, rates)
     return {
-        key: rate.opens_at(full[key], tx.now)
-        for key, rate in rates.items()
-        if key in full and rate.tokens(full[key], tx.now) <= 0
+        key: rates[key].opens_at(bucket.full_at, tx.now)
+        for key, bucket in _buckets(tx, rates).items()
+        if rates[key].tokens(bucket.full_at, tx.now) <= 0
     }
 
 
-def _full(tx: Tx, keys: Iterable[str]) -> dict[str, Instant]:
-    return tx.rows(dict[str, Instant], tx.sql("rates")["full"], to_json(list(keys)))
+def _buckets(tx: Tx, keys: Iterable[str]) -> dict[str, _Bucket]:
+    return tx.rows(dict[str, _Bucket], tx.sql("rates")["buckets"], to_json(list(keys)))
 
 
-def settle(tx: Tx, rates: Mapping[str, Rate], taken: Counter[str], waited: Collection[str]) -> None:
+def take(tx: Tx, rates: Mapping[str, Rate], taken: Counter[str], waited: Collection[str]) -> None:
     """Take so many tokens of each of these keys, and note when someone is to be told of the next.
 
-    Someone is, if none is left, or if a task is parked on the key.
+    A token that came meanwhile, and is still there, is one that nobody has been told of: that
+    moment stays.
     """
-    full = _full(tx, rates)
+    known = _buckets(tx, rates)
     rows: list[tuple[str, Instant, Instant | None]] = []
     for key, rate in rates.items():
-        full_at = full.get(key, 0)
-        if taken[key]:
-            full_at = rate.take(full_at, tx.now, taken[key])
-        elif key not in full:
+        if key not in known and not taken[key]:
             continue
-        left = rate.tokens(full_at, tx.now)
-        told = left <= 0 or (key in waited and left < rate.burst)
-        rows.append((key, full_at, rate.opens_at(full_at, tx.now) if told else None))
+        bucket = known.get(key, _Bucket())
+        full_at = rate.take(bucket.full_at, tx.now, taken[key]) if taken[key] else bucket.full_at
+        opens = _opens_at(tx, rate, full_at, waited=key in waited)
+        untold = bucket.opens_at is not None and bucket.opens_at <= tx.now
+        if untold and rate.tokens(full_at, tx.now) > 0:
+            opens = bucket.opens_at
+        rows.append((key, full_at, opens))
     tx.run(tx.sql("rates")["put"], to_json(rows))
+
+
+def tell_next(tx: Tx, rates: Mapping[str, Rate], waited: Collection[str]) -> None:
+    """Those who wait for these keys know of the tokens that are there; note when the next comes."""
+    rows = [
+        (key, bucket.full_at, _opens_at(tx, rates[key], bucket.full_at, waited=key in waited))
+        for key, bucket in _buckets(tx, rates).items()
+    ]
+    tx.run(tx.sql("rates")["put"], to_json(rows))
+
+
+def _opens_at(tx: Tx, rate: Rate, full_at: Instant, *, waited: bool) -> Instant | None:
+    """When someone is to be told: if none is left, or a task is parked on the key."""
+    left = rate.tokens(full_at, tx.now)
+    if left <= 0 or (waited and left < rate.burst):
+        return rate.opens_at(full_at, tx.now)
+    return None
 
 
 def due(tx: Tx, limit: int) -> list[str]:
@@ -70,8 +98,7 @@ def forget_full(tx: Tx, limit: int) -> None:
 
 
 def take_of_lane(tx: Tx, lane: int, rate: Rate, full_at: Instant | None, count: int) -> None:
-    full = rate.take(full_at or 0, tx.now, count)
-    _set_lane(tx, lane, rate, full)
+    _set_lane(tx, lane, rate, rate.take(full_at or 0, tx.now, count))
 
 
 def set_of_lane(tx: Tx, lane: int, rate: Rate | None) -> None:
@@ -84,6 +111,5 @@ def set_of_lane(tx: Tx, lane: int, rate: Rate | None) -> None:
 
 
 def _set_lane(tx: Tx, lane: int, rate: Rate, full_at: Instant) -> None:
-    none_left = rate.tokens(full_at, tx.now) <= 0
-    opens = rate.opens_at(full_at, tx.now) if none_left else None
+    opens = _opens_at(tx, rate, full_at, waited=False)
     tx.run(tx.sql("rates")["put_lane"], lane, full_at, opens)

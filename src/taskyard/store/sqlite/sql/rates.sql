@@ -1,5 +1,5 @@
--- :full  when the buckets of these keys will be full
-SELECT json_group_object(b.key, b.full_at)
+-- :buckets  of these keys
+SELECT json_group_object(b.key, json_array(b.full_at, b.opens_at))
   FROM json_each(?1) AS k CROSS JOIN taskyard_buckets AS b ON b.key = k.value
 
 -- :put
