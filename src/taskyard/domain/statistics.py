@@ -16,6 +16,7 @@ from taskyard.domain.clock import Instant
 HOUR: Instant = 3_600_000_000
 STEP = 1.2
 SMALLEST = 0.000_1  # seconds
+_LOG_STEP = math.log(STEP)
 
 RUN, WAIT = "run", "wait"
 RUN_SUM, WAIT_SUM = "run_us", "wait_us"
@@ -36,7 +37,7 @@ def bucket_of(seconds: float) -> int:
     """The class of times this one is in."""
     if seconds <= SMALLEST:
         return 0
-    return math.ceil(math.log(seconds / SMALLEST) / math.log(STEP))
+    return math.ceil(math.log(seconds / SMALLEST) / _LOG_STEP)
 
 
 def time_of(bucket: int) -> float:

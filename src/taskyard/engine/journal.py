@@ -17,6 +17,8 @@ from taskyard.engine.redact import redacted
 log = logger("task")
 _plain = logging.getLogger("taskyard.task")
 
+BAD = (Failed, Died)
+
 
 def enqueued(tasks: Sequence[NewTask], answers: Sequence[Enqueue], **by: Any) -> None:
     """These were to be saved, and this was the answer."""
@@ -46,7 +48,7 @@ def claimed(job: Job) -> None:
 
 def finished(job: Job, outcome: Outcome, verdict: Verdict) -> None:
     """Its body has ended, and this is to become of the task."""
-    if isinstance(outcome, Failed | Died):
+    if isinstance(outcome, BAD):
         level = log.error if verdict.state is State.FAILED else log.warning
         level(
             "failed",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 
+from taskyard.domain.clock import micros
 from taskyard.domain.errors import StoreError
 from taskyard.domain.outcome import Outcome, Paused, Verdict
 from taskyard.domain.state import Reason, State
@@ -16,8 +17,20 @@ from taskyard.engine.log import logger
 from taskyard.store.port import Store
 
 EVERY = 10.0
+MOST_TIMES = 1000
 
 log = logger("tally")
+
+
+class _Figures:
+    """Of one kind in one lane. Times are put into classes many at once."""
+
+    __slots__ = ("ended", "ran", "waited")
+
+    def __init__(self) -> None:
+        self.ended: Counter[str] = Counter()
+        self.ran: list[float] = []
+        self.waited: list[float] = []
 
 
 class Tally:
@@ -26,20 +39,32 @@ class Tally:
     def __init__(self, store: Store, every: float = EVERY) -> None:
         self._store = store
         self._every = every
-        self._counts: defaultdict[tuple[str, str, str, int], int] = defaultdict(int)
+        self._figures: defaultdict[tuple[str, str], _Figures] = defaultdict(_Figures)
+        self._counts: Counter[tuple[str, str, str, int]] = Counter()
         self._unsent: list[Count] = []
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def add(self, job: Job, outcome: Outcome, verdict: Verdict) -> None:
-        kind, lane, counts = job.kind.name, job.claimed.lane, self._counts
-        ran = 0.0 if job.started is None else time.monotonic() - job.started
-        waited = job.claimed.waited
-        counts[kind, lane, how_it_ended(outcome, verdict), 0] += 1
-        counts[kind, lane, RUN, bucket_of(ran)] += 1
-        counts[kind, lane, RUN_SUM, 0] += round(ran * 1e6)
-        counts[kind, lane, WAIT, bucket_of(waited)] += 1
-        counts[kind, lane, WAIT_SUM, 0] += round(waited * 1e6)
+        figures = self._figures[job.kind.name, job.claimed.lane]
+        figures.ended[how_it_ended(outcome, verdict)] += 1
+        figures.waited.append(job.claimed.waited)
+        figures.ran.append(0.0 if job.started is None else time.monotonic() - job.started)
+        if len(figures.ran) >= MOST_TIMES:
+            self._fold()
+
+    def _fold(self) -> None:
+        """Into counts. Whatever has been added so far needs no more room, however much it was."""
+        counts = self._counts
+        for (kind, lane), figures in self._figures.items():
+            for what, n in figures.ended.items():
+                counts[kind, lane, what, 0] += n
+            for what, times in ((RUN, figures.ran), (WAIT, figures.waited)):
+                for bucket, n in Counter(map(bucket_of, times)).items():
+                    counts[kind, lane, what, bucket] += n
+            counts[kind, lane, RUN_SUM, 0] += micros(sum(figures.ran))
+            counts[kind, lane, WAIT_SUM, 0] += micros(sum(figures.waited))
+        self._figures.clear()
 
     async def flush(self) -> None:
         """Store what there is. What could not be stored goes first the next time, as it was.
@@ -47,6 +72,7 @@ class Tally:
         A call that failed after the store had done it is counted twice: figures are not worth a
         write for each task that would prevent it.
         """
+        self._fold()
         while self._unsent or self._counts:
             if not self._unsent:
                 self._unsent = [
@@ -84,6 +110,8 @@ class Tally:
 
 
 def how_it_ended(outcome: Outcome, verdict: Verdict) -> str:
+    if verdict.state is State.COMPLETED:
+        return "completed"  # most do
     match verdict.state:
         case State.PENDING:
             return "snoozed" if verdict.reason is Reason.SNOOZED else "retried"
