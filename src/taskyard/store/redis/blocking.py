@@ -70,7 +70,8 @@ class _Line:
 
     The driver limits each wait for the network, not their sum: a name is looked up, connections
     are made, the nodes of a cluster are asked in turn. So it works in a thread of its own, and
-    whoever asked goes away in time. The gate is shut until that call has ended.
+    whoever asked goes away in time. Until a call that was left has ended, others fail soon: who
+    asks has other things to watch.
     """
 
     def __init__(self, address: Address, wording: Wording) -> None:
@@ -79,22 +80,28 @@ class _Line:
         self._client: Any = None
         self._seconds = 0.0
         self._gate = threading.Lock()
+        self._left: _Call | None = None  # nobody waits for its answer any more
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
         threading.Thread(target=self._main, name="taskyard-redis-beat", daemon=True).start()
 
     def write(self, verb: str, args: tuple[object, ...], seconds: float) -> Any:
         until = time.monotonic() + seconds
-        if not self._gate.acquire(timeout=seconds):
+        patience = seconds / 10 if self._is_left() else seconds
+        if not self._gate.acquire(timeout=patience):
             raise translate(TimeoutError(), self._address)
         call = _Call(verb, args, seconds, Future())
         self._calls.put(call)
         try:
             return call.answer.result(max(0.0, until - time.monotonic()))
         except FAILURES as error:
+            self._left = call
             raise translate(error, self._address) from error
 
     def close(self) -> None:
         self._calls.put(None)
+
+    def _is_left(self) -> bool:
+        return self._left is not None and not self._left.answer.done()
 
     def _main(self) -> None:
         while (call := self._calls.get()) is not None:
