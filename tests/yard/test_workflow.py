@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,16 @@ from taskyard import (
 )
 from taskyard.domain.errors import InvalidOption
 from tests.engine.waits import ended, working
+from tests.servers.urls import STORES, fresh_url
 from tests.yard import kinds
 
 pytestmark = pytest.mark.spec("engine-17")
+
+
+@pytest.fixture(params=STORES)
+async def yard(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Yard]:
+    async with Yard(fresh_url(request.param, tmp_path)) as yard:
+        yield yard
 
 
 def new(name: str, *depends_on: str) -> NewTask:
