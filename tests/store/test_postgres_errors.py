@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncpg
 import pytest
 
-from taskyard.domain.errors import StoreUnavailable
+from taskyard.domain.errors import InvalidOption, StoreUnavailable
 from taskyard.store.postgres.errors import Raised, is_lost, translate
 
 
@@ -22,3 +22,17 @@ def test_a_broken_connection_is_an_unavailable_store(error: Exception) -> None:
     assert isinstance(error, Raised)
     assert is_lost(error)
     assert isinstance(translate(error, "here"), StoreUnavailable)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (asyncpg.CharacterNotInRepertoireError('invalid byte … "UTF8": 0x00'), "character NUL"),
+        (asyncpg.CharacterNotInRepertoireError('invalid byte … "UTF8": 0xff'), "this text: inv"),
+        (asyncpg.UntranslatableCharacterError("0xe2 0x98 has no equivalent"), "this text: 0xe2"),
+    ],
+)
+def test_a_text_is_refused_for_what_is_wrong_with_it(error: Exception, said: str) -> None:
+    told = translate(error, "here")
+    assert isinstance(told, InvalidOption)
+    assert said in str(told)

@@ -7,13 +7,18 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from typing import Any
 
 import asyncpg
 import pytest
 
-from taskyard.domain.errors import SchemaMismatch, StoreUnavailable
+from taskyard.domain.errors import ConfigurationError, SchemaMismatch, StoreUnavailable
 from taskyard.domain.state import State
+from taskyard.domain.task import new_task_id
 from taskyard.store.port import Store
+from taskyard.store.postgres import connection, listen, migrate
+from taskyard.store.postgres.connection import MOST_CONNECTIONS
+from taskyard.store.postgres.queries import in_namespace, migrations
 from taskyard.store.url import allowing_migration, open_store
 from tests.conformance.verbs import enqueued, finish, node, running, succeeded
 from tests.crash.proxy import Proxy
@@ -177,6 +182,93 @@ async def test_a_call_into_a_black_hole_ends_after_the_time_in_the_url(
         line.let_pass()
 
         await enqueued(store)
+
+
+@pytest.mark.spec("engine-29")
+async def test_waiting_for_a_connection_is_a_part_of_the_time_in_the_url(url: str) -> None:
+    """One after the other, these would take ten times as long."""
+    seconds, callers = 1.0, 10 * MOST_CONNECTIONS
+    async with opened(f"{url}&timeout={seconds}") as store, admin() as blocker:
+        task_id = await enqueued(store)
+        async with blocker.transaction():
+            await blocker.execute(f"SELECT {schema_at(url)}.lock_room()")
+            calls = [store.cancel(task_id, actor="ann") for _ in range(callers)]
+            async with asyncio.timeout(8 * seconds):
+                answers = await asyncio.gather(*calls, return_exceptions=True)
+
+        assert all(isinstance(answer, StoreUnavailable) for answer in answers)
+        await store.cancel(task_id, actor="ann")
+
+
+@pytest.mark.spec("engine-29")
+async def test_a_migration_keeps_nobody_waiting_behind_an_open_transaction(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(url) as store, admin() as caller, admin() as watcher:
+        waits = "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE $1 = ANY (pg_blocking_pids(pid)))"
+        await enqueued(store)
+        async with asyncio.timeout(PATIENCE):
+            async with caller.transaction():
+                # As somebody does who enqueues in a transaction that lasts.
+                await caller.execute(f"LOCK TABLE {schema_at(url)}.tasks IN ROW EXCLUSIVE MODE")
+                monkeypatch.setattr(migrate, "migrations", with_one_more)
+                newer = open_store(url)
+                migrating = asyncio.create_task(newer.open())
+                while True:
+                    if await watcher.fetchval(waits, caller.get_server_pid()):
+                        break
+                    await asyncio.sleep(0.01)
+                await enqueued(store)
+                assert not migrating.done()
+            await migrating
+            await newer.close()
+
+        assert await kept(url, "schema") == str(with_one_more("taskyard")[-1][0])
+
+
+def with_one_more(namespace: str) -> list[tuple[int, str]]:
+    known = migrations(namespace)
+    change = "ALTER TABLE taskyard.tasks ADD COLUMN more text"
+    return [*known, (known[-1][0] + 1, in_namespace(change, namespace))]
+
+
+@pytest.mark.spec("engine-29")
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+async def test_a_database_that_cannot_keep_every_text_is_refused(encoding: str) -> None:
+    name = f"test_{new_task_id()}"
+    async with admin() as connection:
+        await connection.execute(
+            f"CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' "
+            "TEMPLATE template0"
+        )
+        try:
+            store = open_store(f"{shared_url().rpartition('/')[0]}/{name}")
+            with pytest.raises(ConfigurationError, match=rf"as {encoding};.*--encoding=UTF8"):
+                await store.open()
+            await store.close()
+        finally:
+            await connection.execute(f"DROP DATABASE {name}")
+
+
+@pytest.mark.spec("engine-23", "engine-29")
+async def test_hints_are_heard_again_after_an_error_that_nobody_foresaw(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = asyncio.Event()
+    refusals = [RuntimeError("unforeseen")]
+
+    async def connect(*args: Any, **options: Any) -> Any:
+        if refusals:
+            raise refusals.pop()
+        return await connection.connect(*args, **options)
+
+    monkeypatch.setattr(listen, "connect", connect)
+    async with opened(url) as store, asyncio.timeout(PATIENCE):
+        stop = store.listen(lambda _: heard.set())
+        await heard.wait()
+        stop()
+
+    assert refusals == []
 
 
 @pytest.mark.spec("engine-24", "engine-29")

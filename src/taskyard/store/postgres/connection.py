@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias, TypeVar
 
 import asyncpg
@@ -27,8 +27,10 @@ from taskyard.store.postgres.queries import in_namespace, statements
 T = TypeVar("T")
 
 CONNECT_SECONDS = 10.0
+ENCODING = "UTF8"
 MOST_CONNECTIONS = 5
-OLDEST_SERVER = 140000
+OLDEST_SERVER = 14
+RELEASE_SECONDS = 1.0  # how long a call that was given up may take to end; then it is cut off
 REPEATS = 3
 STATEMENTS_KEPT = 100
 
@@ -57,6 +59,7 @@ async def looking(options: Options) -> AsyncIterator[Connection]:
         raise translate_connecting(error, options.place) from error
     try:
         _refuse_old_server(connection, options.place)
+        _refuse_other_encoding(connection, options.place)
         yield connection
     except Raised as error:
         raise translate(error, options.place) from error
@@ -66,10 +69,19 @@ async def looking(options: Options) -> AsyncIterator[Connection]:
 
 def _refuse_old_server(connection: Connection, place: str) -> None:
     version = connection.get_server_version()
-    if version.major * 10000 < OLDEST_SERVER:
+    if version.major < OLDEST_SERVER:
         raise ConfigurationError(
-            f"{place} is PostgreSQL {version.major}; "
-            f"Taskyard needs {OLDEST_SERVER // 10000} or newer"
+            f"{place} is PostgreSQL {version.major}; Taskyard needs {OLDEST_SERVER} or newer"
+        )
+
+
+def _refuse_other_encoding(connection: Connection, place: str) -> None:
+    """Another one cannot keep every text, or does not know what it keeps."""
+    encoding = getattr(connection.get_settings(), "server_encoding", ENCODING)
+    if encoding != ENCODING:
+        raise ConfigurationError(
+            f"{place} keeps text as {encoding}; Taskyard needs a database in {ENCODING}: "
+            f"createdb --encoding={ENCODING} --template=template0"
         )
 
 
@@ -86,7 +98,7 @@ async def _leave_as_it_is(_: object) -> None:
 
 
 class Database:
-    """A small pool. Every call is one statement, unless it asks for a transaction."""
+    """A small pool. A call is one statement, so whoever is stopped in one holds no lock."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -129,7 +141,7 @@ class Database:
                 try:
                     async with asyncio.timeout(CONNECT_SECONDS):
                         await pool.close()
-                except (*Raised,):
+                except Raised:
                     pool.terminate()
 
     async def row(self, statement: str, *args: object) -> Any:
@@ -161,12 +173,12 @@ class Database:
         return decode(kind, text)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Connection]:
-        """Several statements in one step."""
+    async def connection(self) -> AsyncIterator[Connection]:
+        """One of the pool, for several questions; all must be answered in the time of one call."""
         pool = await self._opened()
         try:
-            async with pool.acquire() as connection, connection.transaction():
-                yield connection  # type: ignore[misc]
+            async with asyncio.timeout(self.options.timeout), _lent(pool) as connection:
+                yield connection
         except Raised as error:
             raise translate(error, self.place) from error
 
@@ -179,18 +191,33 @@ class Database:
         return self._pool
 
     async def _repeat(self, call: Any) -> Any:
-        """Put a call through; one that collided with another is made again."""
+        """Put a call through in its time, which waiting for a connection is a part of.
+
+        One that collided with another is made again.
+        """
         pool = await self._opened()
-        for turn in range(REPEATS):
-            try:
-                async with pool.acquire() as connection:
-                    return await call(connection)
-            except COLLISIONS as error:
-                if turn == REPEATS - 1:
-                    raise translate(error, self.place) from error
-            except (*Raised, ValueError) as error:
-                raise translate(error, self.place) from error
-        raise AssertionError("unreachable")
+        try:
+            async with asyncio.timeout(self.options.timeout):
+                for _ in range(REPEATS - 1):
+                    with suppress(*COLLISIONS):
+                        return await _through(pool, call)
+                return await _through(pool, call)
+        except (*Raised, ValueError) as error:
+            raise translate(error, self.place) from error
+
+
+async def _through(pool: asyncpg.Pool[asyncpg.Record], call: Any) -> Any:
+    async with _lent(pool) as connection:
+        return await call(connection)
+
+
+@asynccontextmanager
+async def _lent(pool: asyncpg.Pool[asyncpg.Record]) -> AsyncIterator[Connection]:
+    connection = await pool.acquire()
+    try:
+        yield connection  # type: ignore[misc]  # a proxy with all that a connection has
+    finally:
+        await pool.release(connection, timeout=RELEASE_SECONDS)
 
 
 def decode(kind: type[T], text: str | None) -> T:

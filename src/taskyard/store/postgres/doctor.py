@@ -27,8 +27,8 @@ async def diagnose(connection: Connection, options: Options) -> list[Check]:
         Check("store", True, f"{options.place} answers, schema {schema_name(options.namespace)}"),
         Check(
             "PostgreSQL",
-            connection.get_server_version().major * 10000 >= OLDEST_SERVER,
-            f"{await setting('server_version')} (at least {OLDEST_SERVER // 10000} is needed)",
+            connection.get_server_version().major >= OLDEST_SERVER,
+            f"{await setting('server_version')} (at least {OLDEST_SERVER} is needed)",
         ),
         Check(
             "schema",

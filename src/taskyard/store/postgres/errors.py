@@ -96,11 +96,6 @@ _TEXTS: Texts = (
         "{place} is damaged ({error}); restore it from a backup",
     ),
     (
-        (pg.CharacterNotInRepertoireError, pg.UntranslatableCharacterError),
-        InvalidOption,
-        "PostgreSQL keeps no text with the character NUL in it: {error}",
-    ),
-    (
         (pg.InappropriateIsolationLevelForBranchTransactionError,),
         ConfigurationError,
         "{place}: {error}; set default_transaction_isolation of its role or database back to that",
@@ -156,6 +151,8 @@ _CONNECTING: Texts = (
     ),
 )
 
+_UNKEEPABLE = (pg.CharacterNotInRepertoireError, pg.UntranslatableCharacterError)
+_NUL = ("0x00", r"\u0000")  # as it says it of a text, and of a text in JSON
 _NO_TLS = "rejected SSL upgrade"  # the driver has no class of its own for it
 _NO_ROOM = tuple(os.strerror(code) for code in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT))
 
@@ -174,6 +171,8 @@ def translate(error: BaseException, place: str) -> TaskyardError:
     told = _told(_TEXTS, error, place)
     if told is not None:
         return told
+    if isinstance(error, _UNKEEPABLE):
+        return InvalidOption(_why_unkeepable(error))
     # The driver refused an argument. Those of the server have classes of their own, and are ours.
     if type(error) is asyncpg.DataError or isinstance(error, ValueError):
         return InvalidOption(f"PostgreSQL cannot keep this value: {error}")
@@ -183,6 +182,13 @@ def translate(error: BaseException, place: str) -> TaskyardError:
         why = str(error) or type(error).__name__
         return StoreUnavailable(f"{place} cannot be reached: {why}")
     return StoreError(f"{place}: {type(error).__name__}: {error}")
+
+
+def _why_unkeepable(error: pg.PostgresError) -> str:
+    said = f"{error} {getattr(error, 'detail', None) or ''}"
+    if any(nul in said for nul in _NUL):
+        return "PostgreSQL keeps no text with the character NUL in it"
+    return f"PostgreSQL cannot keep this text: {error}"
 
 
 def _told(texts: Texts, error: BaseException, place: str) -> TaskyardError | None:

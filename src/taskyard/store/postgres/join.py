@@ -16,7 +16,7 @@ from taskyard.store.postgres.queries import in_namespace, schema_name
 
 # The types are said and the answer is one text, because drivers differ in what they make of both.
 _ARGS = ", ".join(f"${at}::{kind}" for at, kind in enumerate(TYPES, 1))
-_ENQUEUE = f"SELECT row_to_json(e)::text FROM taskyard.enqueue({_ARGS}) AS e"  # noqa: S608
+_ENQUEUE = f"SELECT row_to_json(e)::text FROM taskyard.enqueue({_ARGS}) AS e"  # noqa: S608 - types are ours
 _KNOWN = """SELECT count(*) FROM pg_catalog.pg_proc AS p
     JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
     WHERE n.nspname = $1::text AND p.proname = 'enqueue' AND p.pronargs = $2::integer"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -63,10 +64,13 @@ class Listening:
                 await self._watch(connection)
             except Raised as error:
                 log.info("hints are not heard, polling goes on: %s", type(error).__name__)
+            except Exception:
+                log.exception("hints are not heard, polling goes on")
             finally:
                 if connection is not None:
                     connection.terminate()
-            await asyncio.sleep(backoff)
+            # Not all at the same moment, when a server is back.
+            await asyncio.sleep(backoff * random.uniform(0.5, 1.0))
             backoff = min(backoff * 2, MAX_BACKOFF)
 
     async def _cannot_hear(self, connection: Connection) -> bool:

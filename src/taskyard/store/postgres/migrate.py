@@ -3,14 +3,22 @@
 Functions are replaced, never dropped: workers of an older release that still run keep calling
 theirs. A function whose arguments or answer change therefore gets a new name or a new migration.
 Those of a newer release are left alone: an older one that is started again works with them.
+
+A migration waits for locks a moment at a time. Whoever uses a table it wants to change would
+otherwise queue behind it for as long as some transaction stays open that used the table before.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import random
 import re
 from functools import cache
 from importlib.metadata import version as version_of
 from typing import TYPE_CHECKING
+
+import asyncpg
 
 from taskyard.domain.errors import SchemaMismatch
 from taskyard.store.port import Schema
@@ -33,7 +41,13 @@ _SET = """INSERT INTO taskyard.meta (name, value) VALUES ($1, $2)
     ON CONFLICT (name) DO UPDATE SET value = excluded.value"""
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('taskyard.migrate', 0))"
 
+# At most so long others wait behind us for a table, and for us if we are stopped halfway.
+_MODESTLY = """SET LOCAL lock_timeout = '1s';
+    SET LOCAL idle_in_transaction_session_timeout = '60s'"""
+_PAUSE = 2.0  # seconds, about: meanwhile others come through
 _PATIENCE = 3600.0  # seconds: a large yard takes its time, and so does whoever holds the lock
+
+log = logging.getLogger("taskyard.store.postgres")
 
 
 def newest_version() -> int:
@@ -65,10 +79,23 @@ async def migrate(connection: Connection, options: Options) -> None:
         return
     if not options.migrate:
         raise SchemaMismatch(await _not_ours_to_do(connection, options))
-    async with connection.transaction(isolation="read_committed"):
-        await connection.execute(in_namespace(_LOCK, options.namespace), timeout=_PATIENCE)
-        if not await _is_current(connection, options):
-            await _bring_up(connection, options.namespace)
+    async with asyncio.timeout(_PATIENCE):
+        while not await _tried(connection, options):
+            log.info("a table of %s is in use: trying again to migrate", options.place)
+            await asyncio.sleep(_PAUSE * random.uniform(0.5, 1.5))
+
+
+async def _tried(connection: Connection, options: Options) -> bool:
+    """False if something else is in the way for now; then nothing was changed."""
+    try:
+        async with connection.transaction(isolation="read_committed"):
+            await connection.execute(in_namespace(_LOCK, options.namespace), timeout=_PATIENCE)
+            if not await _is_current(connection, options):
+                await connection.execute(_MODESTLY)
+                await _bring_up(connection, options.namespace)
+    except asyncpg.LockNotAvailableError:
+        return False
+    return True
 
 
 async def _is_current(connection: Connection, options: Options) -> bool:

@@ -83,7 +83,7 @@ def _check_ports(parts: SplitResult, place: str) -> None:
     """One host or several, as host, host:port or [address]:port."""
     for server in parts.netloc.rpartition("@")[2].split(","):
         colon, port = server.rpartition("]")[2].rpartition(":")[1:]
-        if colon and not (port.isdigit() and 0 < int(port) <= _LAST_PORT):
+        if colon and not (port.isdecimal() and port.isascii() and 0 < int(port) <= _LAST_PORT):
             raise ConfigurationError(
                 f"{place}: a port is a number from 1 to {_LAST_PORT}, not {port!r}"
             )

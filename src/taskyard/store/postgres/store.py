@@ -90,7 +90,7 @@ class PostgresStore:
         return await self._database.read(int, "now", self._now)
 
     async def diagnose(self) -> Sequence[Check]:
-        async with self._database.transaction() as connection:
+        async with self._database.connection() as connection:
             return await diagnose(connection, self._options)
 
     def listen(self, wake: Callable[[Hint], None]) -> Callable[[], None]:

@@ -13,7 +13,7 @@ ASYNC_TYPES = ("psycopg.AsyncConnection",)
 
 def value(connection: Any, statement: str, args: Sequence[object]) -> Any:
     from psycopg import Cursor  # noqa: PLC0415 - whoever has such a connection has the driver
-    from psycopg.rows import tuple_row  # noqa: PLC0415
+    from psycopg.rows import tuple_row  # noqa: PLC0415 - as above
 
     with Cursor(connection, row_factory=tuple_row) as cursor:
         row = cursor.execute(percent(statement), args).fetchone()
@@ -21,8 +21,8 @@ def value(connection: Any, statement: str, args: Sequence[object]) -> Any:
 
 
 async def async_value(connection: Any, statement: str, args: Sequence[object]) -> Any:
-    from psycopg import AsyncCursor  # noqa: PLC0415
-    from psycopg.rows import tuple_row  # noqa: PLC0415
+    from psycopg import AsyncCursor  # noqa: PLC0415 - as above
+    from psycopg.rows import tuple_row  # noqa: PLC0415 - as above
 
     async with AsyncCursor(connection, row_factory=tuple_row) as cursor:
         await cursor.execute(percent(statement), args)
