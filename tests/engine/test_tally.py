@@ -10,7 +10,7 @@ import pytest
 from taskyard import Context, Fatal, Retry, Snooze, State, Yard
 from taskyard.domain.errors import StoreUnavailable
 from taskyard.domain.statistics import Count, KindStatistics, by_kind
-from tests.engine.waits import ended, running, until, working
+from tests.engine.waits import ended, until, working
 
 
 async def figures(yard: Yard) -> dict[str, KindStatistics]:
@@ -19,6 +19,8 @@ async def figures(yard: Yard) -> dict[str, KindStatistics]:
 
 @pytest.mark.spec("lifecycle-16")
 async def test_every_end_of_an_attempt_is_counted(yard: Yard) -> None:
+    inside = asyncio.Event()
+
     @yard.task(retry=Retry.fixed(1, delay=0.0))
     async def mixed(ctx: Context, how: str) -> Snooze | None:
         match how:
@@ -29,7 +31,7 @@ async def test_every_end_of_an_attempt_is_counted(yard: Yard) -> None:
             case "snoozed" if ctx.attempt == 1:
                 return Snooze(0.0)
             case "cancelled" | "released" | "paused":
-                await ctx.checkpoint()
+                inside.set()
                 await asyncio.Event().wait()
             case _:
                 pass
@@ -39,14 +41,17 @@ async def test_every_end_of_an_attempt_is_counted(yard: Yard) -> None:
         for how in ("completed", "retried", "failed", "snoozed"):
             await ended(await mixed.enqueue(how))
         cancelled = await mixed.enqueue("cancelled")
-        await running(cancelled)
+        await inside.wait()
         await yard.cancel(cancelled.id)
         await ended(cancelled)
+        inside.clear()
         paused = await mixed.enqueue("paused")
-        await running(paused)
+        await inside.wait()
         await yard.store.pause(paused.id, actor="ann")
         await until(paused, State.PAUSED)
-        await running(await mixed.enqueue("released"))
+        inside.clear()
+        await mixed.enqueue("released")
+        await inside.wait()
     found = (await figures(yard))["mixed"]
     assert found.ended == {
         "completed": 3,
