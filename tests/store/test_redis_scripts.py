@@ -10,6 +10,7 @@ from redis import Redis
 
 from taskyard.domain.node import NodeState
 from taskyard.domain.state import Reason, State
+from taskyard.domain.task import NewTask
 from taskyard.store.redis.scripts import (
     _declared,
     _joined,
@@ -121,6 +122,18 @@ def test_names_of_numbers_are_replaced_but_not_in_quotes() -> None:
     assert with_numbers(text) == "call('STATE', task[1], K.STATES, task[12])\n"
     with pytest.raises(ValueError, match="STATE stands for two numbers"):
         with_numbers("local STATE = 1\nlocal STATE = 2\n")
+
+
+@pytest.mark.spec("engine-30")
+def test_scripts_know_the_fields_of_new_tasks_by_their_order() -> None:
+    names = re.findall(r"^local (NEW_.*) = (.*)$", read("parts/clashing.lua"), re.MULTILINE)
+    places = [
+        pair for row, at in names for pair in zip(row.split(", "), at.split(", "), strict=True)
+    ]
+
+    assert [(name.removeprefix("NEW_").lower(), int(at)) for name, at in places] == [
+        (field, at) for at, field in enumerate(NewTask.__struct_fields__, 1)
+    ]
 
 
 SHARED = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -13,14 +14,16 @@ from taskyard.domain.task import Duplicate, Enqueue, Enqueued, NewTask, Refused
 _answers = msgspec.msgpack.Decoder(list[str | tuple[str, str]]).decode
 
 
-def rows(tasks: Sequence[NewTask]) -> list[NewTask]:
+def rows(tasks: Sequence[NewTask]) -> list[tuple[Any, ...]]:
+    """As lua/parts/clashing.lua names them: without their names they take less time to read."""
+    return [msgspec.structs.astuple(_routed(task)) for task in tasks]
+
+
+def _routed(task: NewTask) -> NewTask:
     """A route is the same in whatever order its capabilities are named."""
-    return [
-        msgspec.structs.replace(task, requires=tuple(sorted(task.requires)))
-        if len(task.requires) > 1
-        else task
-        for task in tasks
-    ]
+    if len(task.requires) < 2:
+        return task
+    return msgspec.structs.replace(task, requires=tuple(sorted(task.requires)))
 
 
 def answers(

@@ -111,7 +111,7 @@ def _local_names(part: str) -> list[str]:
 
 
 def _with_numbers(texts: list[str]) -> list[str]:
-    return with_numbers("\f".join(texts)).split("\f")
+    return with_numbers("\f\n".join(texts)).split("\f\n")
 
 
 def with_numbers(text: str) -> str:

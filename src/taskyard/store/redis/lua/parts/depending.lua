@@ -6,7 +6,7 @@
 -- `find` answers such a pair for an id, `refused` has those of the same call that were refused.
 local function look_at_dependencies(task, find, refused)
   local found, seen = { waits = 0, tasks = {} }, {}
-  for _, id in ipairs(task.depends_on) do
+  for _, id in ipairs(task[NEW_DEPENDS_ON]) do
     if refused[id] then return { refused = true } end
     local one = find(id)
     if not one then return { unknown = id } end
@@ -17,7 +17,7 @@ local function look_at_dependencies(task, find, refused)
       local state = load(no)[STATE]
       if not TERMINAL[state] then
         found.waits = found.waits + 1
-      elseif state ~= 'completed' and task.on_failure == 'cancel' then
+      elseif state ~= 'completed' and task[NEW_ON_FAILURE] == 'cancel' then
         found.doomed = true
       end
     end

@@ -12,7 +12,7 @@ local instead, refused = {}, {} -- of this call: id -> the same of the one that 
 
 -- The first of its keys that is full at this moment.
 local function full_key(task)
-  for _, key in ipairs(task.keys) do
+  for _, key in ipairs(task[NEW_KEYS]) do
     if not room[key] then room[key] = room_in(key) end
     if room[key] <= 0 then return key end
   end
@@ -20,10 +20,11 @@ local function full_key(task)
 end
 
 local function define(no, task)
-  local dedup = task.dedup
+  local dedup = task[NEW_DEDUP]
   defined[no] = {
-    task.id, task.kind, task.lane, task.payload, task.group, dedup and dedup.key or false,
-    dedup and dedup['until'] or false, task.requires, task.max_charged, task.timeout, now,
+    task[NEW_ID], task[NEW_KIND], task[NEW_LANE], task[NEW_PAYLOAD], task[NEW_GROUP],
+    dedup and dedup.key or false,
+    dedup and dedup['until'] or false, task[NEW_REQUIRES], task[NEW_MAX_CHARGED], task[NEW_TIMEOUT], now,
   }
   set(K.tasks, no, cmsgpack.pack(defined[no]))
 end
@@ -31,12 +32,12 @@ end
 -- --- what stands in the way ---
 
 local function known_already(task)
-  if known[task.id] then return { DUPLICATE, known[task.id][2] } end
-  local dedup = task.dedup
+  if known[task[NEW_ID]] then return { DUPLICATE, known[task[NEW_ID]][2] } end
+  local dedup = task[NEW_DEDUP]
   local keeper = dedup and (kept[dedup.key] or call('HGET', K.dedup, dedup.key))
   if not keeper then return end
   local answer = clash(task, keeper, defined)
-  instead[task.id] = { keeper, answer[2] }
+  instead[task[NEW_ID]] = { keeper, answer[2] }
   return answer
 end
 
@@ -45,13 +46,13 @@ local function too_deep(task, lane, row)
   if not most then return end
   depths[lane] = depths[lane] or count_of(K.pending, lane) + count_of(K.queued, lane)
   if depths[lane] < most then return end
-  return { REFUSED, 'lane ' .. task.lane .. ' is full: ' .. depths[lane]
+  return { REFUSED, 'lane ' .. task[NEW_LANE] .. ' is full: ' .. depths[lane]
     .. ' tasks wait, and its max depth is ' .. whole(most) }
 end
 
 local function held_key(task)
-  if not task.refuse_if_held then return end
-  for _, key in ipairs(task.keys) do
+  if not task[NEW_REFUSE_IF_HELD] then return end
+  for _, key in ipairs(task[NEW_KEYS]) do
     if places_in(key) <= 0 then return { REFUSED, 'key ' .. key .. ' is held' } end
   end
 end
@@ -61,18 +62,19 @@ end
 local NOTHING = { waits = 0 }
 
 local function life_of(number, task, stream, needed)
-  local dedup, run_at = task.dedup, due_at(task)
+  local dedup, run_at = task[NEW_DEDUP], due_at(task)
   local due = run_at <= now and needed.waits == 0
   return {
-    due and 'queued' or 'pending', 'created', 0, 0, task.max_charged, 0,
-    stream, task.priority, place_of(task.priority, number), #task.keys > 0 and task.keys,
-    false, run_at, task.deadline or false, false, false, false, false,
+    due and 'queued' or 'pending', 'created', 0, 0, task[NEW_MAX_CHARGED], 0,
+    stream, task[NEW_PRIORITY], place_of(task[NEW_PRIORITY], number),
+    #task[NEW_KEYS] > 0 and task[NEW_KEYS],
+    false, run_at, task[NEW_DEADLINE] or false, false, false, false, false,
     false, false, dedup and dedup.key or false, dedup and dedup['until'] or false,
   }
 end
 
 local function enter_queue(no, task, life, row)
-  if row and row[ORDER] == 'fair' then set_last(life, GROUP, task.group) end
+  if row and row[ORDER] == 'fair' then set_last(life, GROUP, task[NEW_GROUP]) end
   if row then queue_up(no, life, turns_seen) end
   if not row or row[ORDER] ~= 'fifo' then life[PARKED_ON] = full_key(task) end
 end
@@ -80,21 +82,21 @@ end
 local function save(number, task, stream, row, needed)
   local no, life = as_text(number), life_of(number, task, stream, needed)
   define(no, task)
-  set(K.ids, task.id, no)
-  known[task.id] = { no, task.id }
-  for _, key in ipairs(task.keys) do
+  set(K.ids, task[NEW_ID], no)
+  known[task[NEW_ID]] = { no, task[NEW_ID] }
+  for _, key in ipairs(task[NEW_KEYS]) do
     put(K.by_key, key .. '\0' .. no)
   end
   if needed ~= NOTHING then
-    depend(no, life, needed, task.on_failure)
-  elseif task.on_failure ~= 'cancel' then
-    set_last(life, ON_FAILURE, task.on_failure)
+    depend(no, life, needed, task[NEW_ON_FAILURE])
+  elseif task[NEW_ON_FAILURE] ~= 'cancel' then
+    set_last(life, ON_FAILURE, task[NEW_ON_FAILURE])
   end
   if needed.doomed then
     life[STATE], life[REASON], life[ENDED_AT], life[DEDUP_KEPT] = 'cancelled', 'dependency', now, false
-  elseif task.dedup then
-    kept[task.dedup.key] = no
-    set(K.dedup, task.dedup.key, no)
+  elseif task[NEW_DEDUP] then
+    kept[task[NEW_DEDUP].key] = no
+    set(K.dedup, task[NEW_DEDUP].key, no)
   end
   if life[STATE] == 'queued' then enter_queue(no, task, life, row) end
   set_down(no, life)
@@ -106,8 +108,8 @@ end
 local function look_up(tasks)
   local ids = {}
   for _, task in ipairs(tasks) do
-    ids[#ids + 1] = task.id
-    for _, id in ipairs(task.depends_on) do
+    ids[#ids + 1] = task[NEW_ID]
+    for _, id in ipairs(task[NEW_DEPENDS_ON]) do
       ids[#ids + 1] = id
     end
   end
@@ -129,14 +131,14 @@ end
 local function enqueue_one(number, task)
   local there = known_already(task)
   if there then return there end
-  local needed = #task.depends_on > 0 and look_at_dependencies(task, find, refused) or NOTHING
+  local needed = #task[NEW_DEPENDS_ON] > 0 and look_at_dependencies(task, find, refused) or NOTHING
   if needed.unknown then return nil, needed.unknown end
   if needed.refused then return { REFUSED, 'it depends on a task that was refused' } end
-  local lane, special = lane_number(task.lane)
+  local lane, special = lane_number(task[NEW_LANE])
   local row = special and lane_row(lane)
   local why = (row and not needed.doomed and too_deep(task, lane, row)) or held_key(task)
   if why then return why end
-  save(number, task, lane .. route_number(task.kind, task.requires), row, needed)
+  save(number, task, lane .. route_number(task[NEW_KIND], task[NEW_REQUIRES]), row, needed)
   if depths[lane] and not needed.doomed then depths[lane] = depths[lane] + 1 end
   return ''
 end
@@ -149,7 +151,7 @@ local function enqueue(tasks)
     local answer, unknown = enqueue_one(number + at, task)
     if unknown then return nil, unknown end
     answers[at] = answer
-    refused[task.id] = answer[1] == REFUSED
+    refused[task[NEW_ID]] = answer[1] == REFUSED
   end
   return cmsgpack.pack(answers)
 end
