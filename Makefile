@@ -14,7 +14,8 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --no-input
 .DELETE_ON_ERROR:
 
 demo: $(READY) ## run the demonstration
-	$(BIN)/python examples/demo.py $(ARGS)
+	$(BIN)/python examples/demo.py
+	$(BIN)/python examples/downloads.py
 
 test: $(READY) ## run the tests; ARGS="-k fencing" passes options on to pytest
 	$(BIN)/python -m pytest -n 2 --dist=loadfile $(ARGS)

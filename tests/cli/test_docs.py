@@ -12,9 +12,11 @@ import typer
 
 from taskyard.cli.errors import EXIT_CODES, INTERRUPTED, PIPE_CLOSED
 from taskyard.cli.main import app
+from taskyard.settings import load
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
 EVERYWHERE = {"--url", "--app", "--json", "--help", "-h"}
+ALONE = {"--version", "--install-completion", "--show-completion"}
 
 
 def commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
@@ -49,7 +51,7 @@ def test_every_option_is_in_the_section_of_its_command(name: str) -> None:
     assert not missing
 
 
-@pytest.mark.parametrize("option", sorted(EVERYWHERE | {"--version"}))
+@pytest.mark.parametrize("option", sorted(EVERYWHERE | ALONE))
 def test_the_options_of_all_commands_are_told_once(option: str) -> None:
     assert f"`{option}" in PAGE or f"{option}`" in PAGE
 
@@ -62,4 +64,21 @@ def test_every_exit_code_is_told(code: int) -> None:
 def test_no_option_is_told_that_is_not_there() -> None:
     known = {option for command in COMMANDS.values() for p in command.params for option in p.opts}
     told = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", PAGE))
-    assert told <= known | EVERYWHERE | {"--version"}
+    assert told <= known | EVERYWHERE | ALONE
+
+
+SETTINGS = (Path(__file__).parents[2] / "docs" / "guides" / "settings.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", [each.name for each in load(environ={}, folder=Path("/")).each])
+def test_every_setting_is_told(name: str) -> None:
+    assert f"`{name}`" in SETTINGS
+
+
+def test_the_file_of_the_guide_is_valid(tmp_path: Path) -> None:
+    found = re.search(r"```toml\n(.*?)```", SETTINGS, re.DOTALL)
+    assert found
+    (tmp_path / "taskyard.toml").write_text(found[1])
+    loaded = load(environ={}, folder=tmp_path)
+    assert loaded.settings.worker.slots == 8
+    assert loaded.retention.lanes["previews"].completed is not None

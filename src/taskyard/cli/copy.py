@@ -8,13 +8,11 @@ from contextlib import AsyncExitStack
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from taskyard.cli.errors import NoYard
 from taskyard.cli.machine import print_json
-from taskyard.cli.render import show
+from taskyard.cli.render import progress_bars, show
 from taskyard.cli.target import Json, actor, without_secrets
 from taskyard.domain.state import State
 from taskyard.store.copy import copy as copy_store
@@ -51,7 +49,7 @@ async def _copy(source: Yard, target: Yard, *, wait: bool) -> Mapping[State, int
         await stack.enter_async_context(source)
         await stack.enter_async_context(target)
         total = sum((await source.counts()).values())
-        bars = stack.enter_context(_bars())
+        bars = stack.enter_context(progress_bars())
         shown = {step: bars.add_task(step, total=total) for step in ("copy", "compare")}
         return await copy_store(
             source.store,
@@ -60,13 +58,6 @@ async def _copy(source: Yard, target: Yard, *, wait: bool) -> Mapping[State, int
             wait=wait,
             told=lambda step, count: bars.advance(shown[step], count),
         )
-
-
-def _bars() -> Progress:
-    """On stderr, and only for people."""
-    screen = Console(stderr=True)
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    return Progress(*columns, TimeRemainingColumn(), console=screen, disable=not screen.is_terminal)
 
 
 def _told(counts: Mapping[State, int]) -> str:

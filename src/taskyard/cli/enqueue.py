@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from taskyard.cli.application import load_yard
-from taskyard.cli.logs import LogFormat, LogLevel, set_up_logs
+from taskyard.cli.logs import set_up_logs
 from taskyard.cli.machine import parsed, plain, pretty, print_json
 from taskyard.cli.target import AppArgument, Json
 from taskyard.cli.text import clean
@@ -19,6 +19,7 @@ from taskyard.domain.errors import InvalidOption, ResultError, ResultTimeout
 from taskyard.domain.task import Task
 from taskyard.handle import Handle
 from taskyard.kind import TaskKind
+from taskyard.settings import LogFormat, LogLevel
 from taskyard.yard import Yard
 
 

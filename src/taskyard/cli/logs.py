@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import logging
 import sys
-from enum import StrEnum
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from taskyard.cli.text import clean
 from taskyard.engine.log import FIELDS
-
-
-class LogLevel(StrEnum):
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
-
-
-class LogFormat(StrEnum):
-    TEXT = "text"
-    JSON = "json"
+from taskyard.settings import LogFormat, LogLevel
 
 
 def set_up_logs(level: LogLevel, form: LogFormat) -> None:

@@ -11,7 +11,9 @@ from typing import Annotated, Protocol, cast
 import typer
 
 import taskyard
-from taskyard.cli import lanes, tasks
+from taskyard.cli import keys, lanes, tasks
+from taskyard.cli.audit import audit
+from taskyard.cli.config import config
 from taskyard.cli.copy import copy
 from taskyard.cli.doctor import doctor
 from taskyard.cli.enqueue import enqueue
@@ -20,7 +22,10 @@ from taskyard.cli.group import help_if_alone
 from taskyard.cli.migrate import migrate
 from taskyard.cli.prune import prune
 from taskyard.cli.stats import stats
+from taskyard.cli.switch import pause, resume
+from taskyard.cli.top import top
 from taskyard.cli.worker import worker
+from taskyard.cli.workers import workers
 from taskyard.domain.errors import InvalidOption
 
 # The same class whether Typer brings its own Click (as it does from 0.26 on) or uses the library.
@@ -30,7 +35,6 @@ app = typer.Typer(
     name="taskyard",
     invoke_without_command=True,
     rich_markup_mode=None,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
@@ -38,7 +42,14 @@ app.command()(worker)
 app.command()(enqueue)
 app.add_typer(tasks.commands, name="tasks")
 app.add_typer(lanes.commands, name="lanes")
+app.add_typer(keys.commands, name="keys")
 app.command()(stats)
+app.command()(top)
+app.command()(workers)
+app.command()(audit)
+app.command()(pause)
+app.command()(resume)
+app.command()(config)
 app.command()(doctor)
 app.command()(migrate)
 app.command()(copy)

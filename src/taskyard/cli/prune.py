@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from datetime import timedelta
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from taskyard.cli.machine import print_json
-from taskyard.cli.render import show
+from taskyard.cli.render import progress_bars, show
 from taskyard.cli.target import App, Json, Url, Where, actor, ask
 from taskyard.domain.errors import InvalidOption
 from taskyard.domain.retention import Pruned
+from taskyard.settings import read_age
 from taskyard.yard import Yard
-
-_AGE = re.compile(r"(\d+(?:\.\d+)?)([smhdw])", re.ASCII)
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def prune(
@@ -52,7 +46,7 @@ def prune(
     async def run(yard: Yard) -> Pruned:
         if dry_run:
             return await yard.prune(dry_run=True, older_than=age)
-        with _bar() as bar:
+        with progress_bars() as bar:
             total = None
             if not bar.disable:
                 total = (await yard.prune(dry_run=True, older_than=age)).tasks
@@ -68,26 +62,6 @@ def prune(
         print_json({"dry_run": dry_run, "tasks": pruned.tasks, "audit": pruned.audit})
     else:
         show(Text(_told(pruned, dry_run=dry_run)))
-
-
-def read_age(text: str) -> timedelta:
-    """`90m`, `12h`, `1.5d`, `2w`."""
-    found = _AGE.fullmatch(text)
-    try:
-        if found:
-            return timedelta(**{_UNITS[found[2]]: float(found[1])})
-    except OverflowError:
-        pass
-    raise InvalidOption(
-        f"an age is a number with s, m, h, d or w, for example 12h or 30d, not {text!r}"
-    )
-
-
-def _bar() -> Progress:
-    """On stderr, and only for people."""
-    screen = Console(stderr=True)
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    return Progress(*columns, TimeRemainingColumn(), console=screen, disable=not screen.is_terminal)
 
 
 def _told(pruned: Pruned, *, dry_run: bool) -> str:

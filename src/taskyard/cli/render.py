@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -30,6 +31,7 @@ STATE_STYLES: dict[str, str] = {
 }
 
 _ENDLESS = 10_000
+_SIZES = ("B", "kB", "MB", "GB", "TB")
 
 
 def console() -> Console:
@@ -50,6 +52,13 @@ def show(*parts: RenderableType) -> None:
         shown = "".join(f"{line.rstrip()}\n" for line in shown.splitlines())
     sys.stdout.write(shown)
     sys.stdout.flush()
+
+
+def progress_bars() -> Progress:
+    """On stderr, and only for people."""
+    screen = Console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    return Progress(*columns, TimeRemainingColumn(), console=screen, disable=not screen.is_terminal)
 
 
 # --- pieces ---
@@ -140,6 +149,14 @@ def duration(length: float) -> str:
 
 def _two(many: int, unit: str, few: int, below: str) -> str:
     return f"{many} {unit} {few} {below}" if few else f"{many} {unit}"
+
+
+def size(count: int) -> str:
+    """Three figures: 999 B, 45.2 MB."""
+    step = 0
+    while count >= 1000 ** (step + 1) and step < len(_SIZES) - 1:
+        step += 1
+    return f"{count / 1000**step:.3g} {_SIZES[step]}"
 
 
 def relative(at: Instant, now: Instant) -> str:

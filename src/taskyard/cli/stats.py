@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import msgspec
 import typer
 from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.table import Column
 from rich.text import Text
 
+from taskyard.cli.keys import key_table
 from taskyard.cli.lanes import lane_table
 from taskyard.cli.machine import iso, plain, print_json
 from taskyard.cli.render import (
     STATE_STYLES,
     cell,
     console,
-    fixed,
     heading,
     indented,
-    number,
-    relative,
     right,
     show,
-    state_cell,
     table,
 )
 from taskyard.cli.target import App, Json, Url, Where, ask
+from taskyard.cli.workers import worker_table
 from taskyard.domain.clock import Instant
 from taskyard.domain.errors import InvalidOption
 from taskyard.domain.lane import Key, Lane
@@ -109,10 +106,10 @@ def _page(seen: Snapshot) -> Iterator[RenderableType]:
     yield heading("Lanes")
     yield indented(lane_table(seen.lanes) if seen.lanes else Text("none", "dim"))
     yield heading("Workers")
-    yield indented(_nodes(seen.nodes, seen.now) if seen.nodes else Text("none", "dim"))
+    yield indented(worker_table(seen.nodes, seen.now) if seen.nodes else Text("none", "dim"))
     if seen.keys:
         yield heading("Keys")
-        yield indented(_keys(seen.keys))
+        yield indented(key_table(seen.keys))
 
 
 def _counts(counts: Mapping[State, int]) -> RenderableType:
@@ -122,43 +119,3 @@ def _counts(counts: Mapping[State, int]) -> RenderableType:
         for state, count in counts.items()
     ]
     return table(*columns, rows=[row])
-
-
-def _nodes(nodes: Sequence[Node], now: Instant) -> RenderableType:
-    return table(
-        fixed("worker"),
-        fixed("state"),
-        right("running"),
-        right("slots"),
-        fixed("seen"),
-        Column("kinds"),
-        rows=[
-            (
-                cell(node.id),
-                state_cell(node.state) if node.lease_left > 0 else cell("silent", "red"),
-                number(node.running),
-                number(node.slots),
-                cell(relative(node.seen_at, now), "dim"),
-                cell(", ".join(node.kinds), "dim"),
-            )
-            for node in nodes
-        ],
-    )
-
-
-def _keys(keys: Sequence[Key]) -> RenderableType:
-    return table(
-        Column("key"),
-        right("waiting"),
-        right("limit"),
-        Column("held by"),
-        rows=[
-            (cell(key.name), number(key.waiting), number(key.limit), cell(_holders(key), "dim"))
-            for key in keys
-        ],
-    )
-
-
-def _holders(key: Key) -> str:
-    more = f" and {len(key.holders) - 1} more" if len(key.holders) > 1 else ""
-    return f"{key.holders[0]}{more}" if key.holders else "nobody"

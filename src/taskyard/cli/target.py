@@ -15,11 +15,10 @@ import typer
 from taskyard.cli.application import load_yard
 from taskyard.cli.errors import NoYard
 from taskyard.domain.errors import InvalidOption
-from taskyard.yard import DEFAULT_URL, Yard
+from taskyard.settings import DEFAULT_URL, FILE, load, variable
+from taskyard.yard import Yard
 
 T = TypeVar("T")
-
-URL_VARIABLE = "TASKYARD_URL"
 
 AppArgument = Annotated[
     str,
@@ -34,7 +33,7 @@ Url = Annotated[
     typer.Option(
         "--url",
         metavar="URL",
-        help=f"The store, else ${URL_VARIABLE}, else {DEFAULT_URL}.",
+        help=f"The store, else ${variable('url')}, else that of {FILE}, else {DEFAULT_URL}.",
         show_default=False,
     ),
 ]
@@ -52,11 +51,12 @@ class Where(msgspec.Struct, frozen=True):
     app: str | None
 
     def yard(self) -> Yard:
-        if self.app and self.url:
+        if self.app is not None and self.url is not None:
             raise InvalidOption("give either --url or --app, not both")
-        if self.app:
+        if self.app is not None:
             return load_yard(self.app)
-        return Yard(self.url or os.environ.get(URL_VARIABLE) or DEFAULT_URL)
+        loaded = load({} if self.url is None else {"url": ("--url", self.url)})
+        return Yard(loaded.settings.url, retention=loaded.retention)
 
 
 def ask(where: Where, question: Callable[[Yard], Awaitable[T]]) -> T:

@@ -6,61 +6,120 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any
 
 import typer
 
 from taskyard.cli.application import load_yard
-from taskyard.cli.logs import LogFormat, LogLevel, set_up_logs
-from taskyard.cli.target import AppArgument
-from taskyard.domain.errors import ConfigurationError
-from taskyard.domain.node import DEFAULT_LEASE_SECONDS
-from taskyard.engine.worker import DEFAULT_GRACE, DEFAULT_SLOTS
+from taskyard.cli.logs import set_up_logs
+from taskyard.domain.errors import ConfigurationError, InvalidOption
+from taskyard.settings import LogFormat, LogLevel, load
 from taskyard.yard import Yard
 
 LAST_CHANCE = 1.0
 
 
 def worker(
-    app: AppArgument,
+    app: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[APP]",
+            help="The yard: module:attribute or path/to/file.py:attribute.",
+            show_default="app of taskyard.toml",
+        ),
+    ] = None,
     *,
     slots: Annotated[
-        int, typer.Option(metavar="N", help="Most tasks at once.", min=1)
-    ] = DEFAULT_SLOTS,
+        int | None, typer.Option(metavar="N", help="Most tasks at once.", show_default="100")
+    ] = None,
     kinds: Annotated[
         str | None, typer.Option(metavar="A,B", help="Only these kinds.", show_default="all")
     ] = None,
+    capabilities: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="What tasks may require.", show_default="none"),
+    ] = None,
     grace: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", help="How long bodies may go on after SIGTERM.", min=0.0),
-    ] = DEFAULT_GRACE,
-    lease: Annotated[
-        float,
+        float | None,
         typer.Option(
-            metavar="SECONDS", help="How long this worker may be silent before it counts as dead."
+            metavar="SECONDS", help="How long bodies may go on after SIGTERM.", show_default="30"
         ),
-    ] = DEFAULT_LEASE_SECONDS,
+    ] = None,
+    lease: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="How long this worker may be silent before it counts as dead.",
+            show_default="30",
+        ),
+    ] = None,
     node: Annotated[
         str | None, typer.Option(metavar="ID", help="This worker's name.", show_default="made up")
     ] = None,
-    log_level: Annotated[LogLevel, typer.Option(help="Least level shown.")] = LogLevel.INFO,
-    log_format: Annotated[LogFormat, typer.Option(help="How logs look.")] = LogFormat.TEXT,
+    log_level: Annotated[
+        LogLevel | None, typer.Option(help="Least level shown.", show_default="info")
+    ] = None,
+    log_format: Annotated[
+        LogFormat | None, typer.Option(help="How logs look.", show_default="text")
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="The same as --log-format json; errors too.")
     ] = False,
 ) -> None:
     """Run tasks until told to stop.
 
-    SIGTERM or Ctrl-C lets bodies finish; a second one stops at once.
+    SIGTERM or Ctrl-C lets bodies finish; a second one stops at once. What no option says is taken
+    from TASKYARD_* variables, then from taskyard.toml.
     """
-    set_up_logs(log_level, LogFormat.JSON if as_json else log_format)
-    yard = load_yard(app)
+    settings = load(
+        given(
+            {
+                "app": ("APP", app),
+                "worker.slots": ("--slots", slots),
+                "worker.kinds": ("--kinds", listed("--kinds", kinds)),
+                "worker.capabilities": ("--capabilities", listed("--capabilities", capabilities)),
+                "worker.grace": ("--grace", grace),
+                "worker.lease": ("--lease", lease),
+                "log.level": ("--log-level", log_level),
+                "log.format": ("--log-format", LogFormat.JSON if as_json else log_format),
+            }
+        )
+    ).settings
+    set_up_logs(settings.log.level, settings.log.format)
+    if settings.app is None:
+        raise InvalidOption(
+            "say what to run: taskyard worker module:attribute, or app = in taskyard.toml"
+        )
+    yard = load_yard(settings.app)
     if not yard.registry.names:
-        raise ConfigurationError(f"{app} declares no tasks, so there is nothing to work on")
-    named = None if kinds is None else [kind.strip() for kind in kinds.split(",") if kind.strip()]
-    _run(yard, slots=slots, kinds=named, grace=grace, lease_seconds=lease, node_id=node)
+        raise ConfigurationError(
+            f"{settings.app} declares no tasks, so there is nothing to work on"
+        )
+    _run(
+        yard,
+        slots=settings.worker.slots,
+        kinds=settings.worker.kinds,
+        capabilities=settings.worker.capabilities,
+        grace=settings.worker.grace,
+        lease_seconds=settings.worker.lease,
+        node_id=node,
+    )
+
+
+def given(flags: Mapping[str, tuple[str, Any]]) -> dict[str, tuple[str, Any]]:
+    """Those that were typed."""
+    return {name: flag for name, flag in flags.items() if flag[1] is not None}
+
+
+def listed(flag: str, text: str | None) -> list[str] | None:
+    if text is None:
+        return None
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words:
+        raise InvalidOption(f"{flag} names nothing; leave it out, or write {flag} A,B")
+    return words
 
 
 def _run(yard: Yard, **options: Any) -> None:

@@ -1,0 +1,117 @@
+"""`taskyard keys`: who holds them, who waits for them, and how many may hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+from rich.table import Column
+from rich.text import Text
+
+from taskyard.cli.group import group
+from taskyard.cli.machine import plain, print_json
+from taskyard.cli.render import cell, number, right, show, table
+from taskyard.cli.target import App, Json, Url, Where, actor, ask
+from taskyard.domain.errors import InvalidOption
+from taskyard.domain.lane import Key, KeyRule
+from taskyard.yard import Yard
+
+commands = group("Who holds keys, who waits for them, and how many may hold them.")
+
+Pattern = Annotated[
+    str,
+    typer.Argument(metavar="PATTERN", help="A key, or a prefix as in host:*.", show_default=False),
+]
+
+
+@commands.command("list")
+def list_keys(
+    limit: Annotated[int, typer.Option(metavar="N", help="Most to show.", min=1)] = 50,
+    url: Url = None,
+    app: App = None,
+    as_json: Json = False,
+) -> None:
+    """The keys that are held or waited for, those most waited for first."""
+
+    async def look(yard: Yard) -> list[Key]:
+        return await yard.keys(limit)
+
+    keys = ask(Where(url, app), look)
+    if as_json:
+        print_json([plain(key) for key in keys])
+    else:
+        show(key_table(keys) if keys else Text("no key is held or waited for"))
+
+
+@commands.command("rules")
+def list_rules(url: Url = None, app: App = None, as_json: Json = False) -> None:
+    """The keys that more than one, or none, may hold; all others are for one at a time."""
+
+    async def look(yard: Yard) -> list[KeyRule]:
+        return await yard.key_rules()
+
+    _show_rules(ask(Where(url, app), look), as_json)
+
+
+@commands.command("limit")
+def limit_key(
+    pattern: Pattern,
+    limit: Annotated[
+        str,
+        typer.Argument(
+            metavar="N|none", help="How many may hold it; none: 1 again.", show_default=False
+        ),
+    ],
+    url: Url = None,
+    app: App = None,
+    as_json: Json = False,
+) -> None:
+    """Set how many may hold a key, or each key with a prefix."""
+    most = _limit(limit)
+
+    async def change(yard: Yard) -> list[KeyRule]:
+        await yard.limit_key(pattern, most, actor=actor())
+        return await yard.key_rules()
+
+    _show_rules(ask(Where(url, app), change), as_json)
+
+
+def _limit(text: str) -> int | None:
+    if text == "none":
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidOption(f"a limit is a number or none, not {text!r}") from None
+
+
+def _show_rules(rules: Sequence[KeyRule], as_json: bool) -> None:
+    if as_json:
+        print_json([plain(rule) for rule in rules])
+        return
+    rows = [(cell(rule.pattern), number(rule.limit)) for rule in rules]
+    show(
+        table(Column("keys"), right("limit"), rows=rows)
+        if rules
+        else Text("no rules: each key is for one at a time")
+    )
+
+
+def key_table(keys: Sequence[Key]) -> RenderableType:
+    return table(
+        Column("key"),
+        right("waiting"),
+        right("limit"),
+        Column("held by"),
+        rows=[
+            (cell(key.name), number(key.waiting), number(key.limit), cell(_holders(key), "dim"))
+            for key in keys
+        ],
+    )
+
+
+def _holders(key: Key) -> str:
+    more = f" and {len(key.holders) - 1} more" if len(key.holders) > 1 else ""
+    return f"{key.holders[0]}{more}" if key.holders else "nobody"
