@@ -8,25 +8,28 @@ from typing import Any
 import msgspec
 
 from taskyard.domain.clock import micros
+from taskyard.domain.cron import CronEntry
 from taskyard.domain.lane import Audited, KeyRule, Lane
 from taskyard.domain.moved import Moved
 from taskyard.domain.task import Task, Until
 from taskyard.store.postgres.connection import Database
+from taskyard.store.postgres.crons import cron_rows
 from taskyard.store.postgres.enqueue import SEPARATOR
+from taskyard.store.postgres.settings import rate_columns
 from taskyard.store.postgres.turn import to_json
 
 TASKS = "SELECT taskyard.import_tasks($1, $2, $3, $4)"
-_SETTINGS = "SELECT taskyard.import_settings($1, $2, $3)"
+_SETTINGS = "SELECT taskyard.import_settings($1, $2, $3, $4)"
 
 
 class _Page(msgspec.Struct):
     tasks: list[Task]
-    dedup: list[tuple[Until | None, bool]]
+    beside: list[tuple[Until | None, bool, int]]
 
 
 async def export(database: Database, after: int | None, limit: int) -> list[Moved]:
     page = await database.read(_Page, "export", after, limit)
-    return [Moved(task, *dedup) for task, dedup in zip(page.tasks, page.dedup, strict=True)]
+    return [Moved(task, *beside) for task, beside in zip(page.tasks, page.beside, strict=True)]
 
 
 async def import_tasks(database: Database, moved: Sequence[Moved]) -> None:
@@ -43,9 +46,24 @@ def task_args(moved: Sequence[Moved]) -> tuple[object, ...]:
 
 
 async def import_settings(
-    database: Database, lanes: Sequence[Lane], rules: Sequence[KeyRule], audit: Sequence[Audited]
+    database: Database,
+    lanes: Sequence[Lane],
+    rules: Sequence[KeyRule],
+    audit: Sequence[Audited],
+    crons: Sequence[CronEntry],
 ) -> None:
-    await database.value(_SETTINGS, to_json(lanes), to_json(rules), to_json(audit))
+    given = (
+        [msgspec.structs.asdict(lane) | _lane_columns(lane) for lane in lanes],
+        [msgspec.structs.asdict(rule) | rate_columns(rule.rate) for rule in rules],
+        audit,
+        cron_rows(crons),
+    )
+    await database.value(_SETTINGS, *map(to_json, given))
+
+
+def _lane_columns(lane: Lane) -> dict[str, Any]:
+    ageing = None if lane.ageing is None else micros(lane.ageing)
+    return rate_columns(lane.rate) | {"ageing": ageing}
 
 
 def _row(moved: Moved) -> dict[str, Any]:
@@ -58,6 +76,7 @@ def _row(moved: Moved) -> dict[str, Any]:
         "grp": task.group or None,
         "dedup_until": moved.dedup_until,
         "dedup_kept": moved.dedup_kept,
+        "rank": moved.rank,
         "timeout": micros(task.timeout),
     }
 

@@ -6,19 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from taskyard.domain.clock import micros
+from taskyard.domain.errors import InvalidOption
 from taskyard.domain.node import Hold
-from taskyard.domain.task import Duplicate, Enqueue, Enqueued, NewTask
+from taskyard.domain.task import Duplicate, Enqueue, Enqueued, NewTask, Refused
 
 SEPARATOR = "\x1f"  # names are printable, so it is in none of them
 
 TYPES = (
     *("bigint", "bigint", "integer", "bigint", "text[]", "text[]", "text[]", "text[]", "integer[]"),
     *("integer[]", "smallint[]", "integer[]", "bigint[]", "text[]", "bigint[]", "bigint[]"),
-    *("bigint[]", "text[]", "text[]", "text[]", "text[]", "boolean"),
+    *("bigint[]", "text[]", "text[]", "text[]", "text[]", "text[]", "boolean[]", "text[]"),
+    *("text[]", "boolean"),
 )
 ENQUEUE = (
-    "SELECT * FROM taskyard.enqueue($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, "
-    "$11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)"
+    "SELECT * FROM taskyard.enqueue($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, "
+    "$14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)"
 )
 
 
@@ -59,15 +61,28 @@ def enqueue_args(
         [task.group or None for task in tasks],
         [task.dedup.key if task.dedup else None for task in tasks],
         [str(task.dedup.until) if task.dedup else None for task in tasks],
+        [str(task.dedup.clash) if task.dedup else None for task in tasks],
+        [task.refuse_if_held for task in tasks],
+        [SEPARATOR.join(task.depends_on) if task.depends_on else None for task in tasks],
+        [str(task.on_failure) for task in tasks],
         joined,
     )
 
 
 def enqueue_answers(tasks: Sequence[NewTask], row: Any) -> list[Enqueue]:
-    if not row["o_left_out"]:
+    if row["o_unknown"] is not None:
+        raise InvalidOption(
+            f"depends_on names task {row['o_unknown']}, which does not exist; "
+            "it may have been pruned"
+        )
+    if not row["o_left_out"] and not row["o_refused"]:
         return [Enqueued(task.id) for task in tasks]
-    clashes = dict(zip(row["o_left_out"], row["o_clash"], strict=True))
-    return [
-        Duplicate(clashes[at]) if at in clashes else Enqueued(task.id)
-        for at, task in enumerate(tasks, 1)
-    ]
+    found = row["o_left_out"] or ()
+    changed = row["o_changed"] or (False,) * len(found)
+    left_out: dict[int, Enqueue] = {
+        at: Duplicate(task_id, changes)
+        for at, task_id, changes in zip(found, row["o_clash"] or (), changed, strict=True)
+    }
+    for at, why in zip(row["o_refused"] or (), row["o_why"] or (), strict=True):
+        left_out[at] = Refused(why)
+    return [left_out.get(at) or Enqueued(task.id) for at, task in enumerate(tasks, 1)]

@@ -17,7 +17,7 @@ from taskyard.store.postgres.connection import Database, decode
 from taskyard.store.postgres.turn import to_json, verdict_args
 
 REGISTER = "SELECT taskyard.register($1, $2, $3, $4, $5, $6, $7, $8)"
-BEAT = "SELECT * FROM taskyard.beat($1, $2)"
+BEAT = "SELECT * FROM taskyard.beat($1, $2, $3)"
 NEWS = "SELECT * FROM taskyard.news($1)"
 
 _LOST = "SELECT taskyard.lost_nodes($1, $2, $3)"
@@ -68,7 +68,7 @@ async def retire(database: Database, clock: int, lease: Lease) -> None:
 
 
 def _decide_lost(runs: Sequence[LostRun]) -> list[Verdict]:
-    return [decide_lost(run) for run in runs]
+    return decide_lost(runs)
 
 
 def _release(runs: Sequence[LostRun]) -> list[Verdict]:

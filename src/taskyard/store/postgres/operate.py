@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
-
-from taskyard.domain.errors import IllegalTransition, NotFound
-from taskyard.domain.lane import KeyRule, LaneChange
+from taskyard.domain.errors import IllegalTransition, InvalidOption, NotFound
 from taskyard.domain.state import Reason, State, require, require_revivable
 from taskyard.domain.task import check_priority
-from taskyard.store.port import Cancellation
+from taskyard.store.port import Cancellation, Pausing
 from taskyard.store.postgres.connection import Database
 
 
@@ -25,6 +22,21 @@ async def cancel(database: Database, clock: int, task_id: str, actor: str) -> Ca
     return Cancellation.ASKED if before is State.RUNNING else Cancellation.DONE
 
 
+async def pause(database: Database, clock: int, task_id: str, actor: str) -> Pausing:
+    answer = await database.value("SELECT taskyard.pause($1, $2, $3)", clock, task_id, actor)
+    before = _found(task_id, answer)
+    require(task_id, before, State.PAUSED, Reason.OPERATOR)
+    return Pausing.ASKED if before is State.RUNNING else Pausing.DONE
+
+
+async def resume(database: Database, clock: int, task_id: str, actor: str) -> None:
+    row = await database.row("SELECT * FROM taskyard.resume($1, $2, $3)", clock, task_id, actor)
+    before = _found(task_id, row["o_state"])
+    if not row["o_done"]:
+        require(task_id, before, State.QUEUED, Reason.OPERATOR)
+        raise IllegalTransition(f"task {task_id} is {before} and not paused")
+
+
 async def retry(database: Database, clock: int, task_id: str, actor: str) -> None:
     row = await database.row("SELECT * FROM taskyard.retry($1, $2, $3)", clock, task_id, actor)
     require_revivable(task_id, _found(task_id, row["o_state"]))
@@ -38,36 +50,14 @@ async def prioritize(
     database: Database, clock: int, task_id: str, priority: int, actor: str
 ) -> None:
     check_priority(priority)
-    statement = "SELECT taskyard.prioritize($1, $2, $3, $4)"
-    before = _found(task_id, await database.value(statement, clock, task_id, priority, actor))
+    statement = "SELECT * FROM taskyard.prioritize($1, $2, $3, $4)"
+    row = await database.row(statement, clock, task_id, priority, actor)
+    before = _found(task_id, row["o_state"])
     if before not in (State.PENDING, State.QUEUED, State.PAUSED):
         raise IllegalTransition(
             f"task {task_id} is {before} and waits for nothing: its priority cannot change"
         )
-
-
-async def set_lane(
-    database: Database, clock: int, name: str, change: LaneChange, actor: str
-) -> None:
-    change.check()
-    capacity, paused = change.capacity, change.paused
-    await database.value(
-        "SELECT taskyard.set_lane($1, $2, $3, $4, $5, $6, $7, $8)",
-        clock,
-        name,
-        capacity is not msgspec.UNSET,
-        None if capacity is msgspec.UNSET else capacity,
-        paused is not msgspec.UNSET,
-        None if paused is msgspec.UNSET else paused,
-        change.paused_reason,
-        actor,
-    )
-
-
-async def set_key_rule(
-    database: Database, clock: int, pattern: str, limit: int | None, actor: str
-) -> None:
-    if limit is not None:
-        KeyRule(pattern, limit).check()
-    statement = "SELECT taskyard.set_key_rule($1, $2, $3, $4)"
-    await database.value(statement, clock, pattern, limit, actor)
+    if row["o_fifo"] is not None:
+        raise InvalidOption(
+            f"lane {row['o_fifo']} is first in, first out: its tasks keep the order they came in"
+        )

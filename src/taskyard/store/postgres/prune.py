@@ -12,6 +12,7 @@ PRUNE = (
     "SELECT * FROM taskyard.prune($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
 )
 PRUNE_AUDIT = "SELECT taskyard.prune_audit($1, $2, $3)"
+PRUNE_FIGURES = "SELECT taskyard.prune_figures($1, $2)"
 
 
 async def prune(
@@ -26,6 +27,7 @@ async def prune(
 ) -> PruneStep:
     if mark.stage == AUDIT:
         lines = await database.value(PRUNE_AUDIT, clock, retention.audit_age, limit)
+        await database.value(PRUNE_FIGURES, clock, retention.statistics_age)
         return audit_step(mark, int(lines), limit)
     ages = retention.ages(State(mark.stage))
     at, _, no = mark.place.partition(":")

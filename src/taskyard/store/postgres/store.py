@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from taskyard.domain.clock import Instant, micros
-from taskyard.domain.errors import NotFound, StaleAttempt, StoreUnavailable
+from taskyard.domain.cron import Cron, CronEntry
+from taskyard.domain.errors import StaleAttempt, StoreUnavailable
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
 from taskyard.domain.moved import Moved
-from taskyard.domain.node import Hold, Lease, NewNode, News, Node
+from taskyard.domain.node import Hold, Lease, NewNode, News, Node, Usage
 from taskyard.domain.outcome import Finished, Stale, Verdict
+from taskyard.domain.rate import Rate
 from taskyard.domain.retention import Retention
 from taskyard.domain.state import State
+from taskyard.domain.statistics import Count
 from taskyard.domain.task import Enqueue, NewTask, Progress, Task, TaskQuery
 from taskyard.store.port import (
     PRUNE_LIMIT,
@@ -23,13 +26,14 @@ from taskyard.store.port import (
     Ending,
     Hint,
     Mark,
+    Pausing,
     Promoted,
     PruneStep,
     Rescued,
     Schema,
     Turn,
 )
-from taskyard.store.postgres import copy, nodes, operate, read
+from taskyard.store.postgres import copy, crons, nodes, operate, read, settings, statistics
 from taskyard.store.postgres import prune as pruning
 from taskyard.store.postgres.clock import PostgresClock
 from taskyard.store.postgres.connection import Database, looking
@@ -142,6 +146,11 @@ class PostgresStore:
         args = (hold.no, hold.attempt, hold.lease, to_json(progress))
         return bool(await self._database.value(statement, *args))
 
+    async def checkpoint(self, hold: Hold, data: str) -> bool:
+        statement = "SELECT taskyard.checkpoint($1, $2, $3, $4)"
+        args = (hold.no, hold.attempt, hold.lease, data)
+        return bool(await self._database.value(statement, *args))
+
     async def promote(self, limit: int = 1000) -> Promoted:
         row = await self._database.row("SELECT * FROM taskyard.promote($1, $2)", self._now, limit)
         return Promoted(row["o_count"], row["o_next"])
@@ -155,6 +164,12 @@ class PostgresStore:
 
     async def cancel(self, task_id: str, *, actor: str) -> Cancellation:
         return await operate.cancel(self._database, self._now, task_id, actor)
+
+    async def pause(self, task_id: str, *, actor: str) -> Pausing:
+        return await operate.pause(self._database, self._now, task_id, actor)
+
+    async def resume(self, task_id: str, *, actor: str) -> None:
+        await operate.resume(self._database, self._now, task_id, actor)
 
     async def retry(self, task_id: str, *, actor: str) -> None:
         await operate.retry(self._database, self._now, task_id, actor)
@@ -184,11 +199,7 @@ class PostgresStore:
         return await self._database.read(list[Lane], "lanes")
 
     async def set_lane(self, name: str, change: LaneChange, *, actor: str) -> Lane:
-        await operate.set_lane(self._database, self._now, name, change, actor)
-        for lane in await self.lanes():
-            if lane.name == name:
-                return lane
-        raise NotFound(f"there is no lane {name}")
+        return await settings.set_lane(self._database, self._now, name, change, actor)
 
     async def keys(self, limit: int = 100) -> list[Key]:
         return await self._database.read(list[Key], "keys", limit)
@@ -196,12 +207,14 @@ class PostgresStore:
     async def key_rules(self) -> list[KeyRule]:
         return await self._database.read(list[KeyRule], "key_rules")
 
-    async def set_key_rule(self, pattern: str, limit: int | None, *, actor: str) -> None:
-        await operate.set_key_rule(self._database, self._now, pattern, limit, actor)
+    async def set_key_rule(
+        self, pattern: str, limit: int | None, *, rate: Rate | None = None, actor: str
+    ) -> None:
+        rule = None if limit is None else KeyRule(pattern, limit, rate)
+        await settings.set_key_rule(self._database, self._now, pattern, rule, actor)
 
-    async def pause_yard(self, paused: bool, *, actor: str) -> None:
-        statement = "SELECT taskyard.pause_yard($1, $2, $3)"
-        await self._database.value(statement, self._now, paused, actor)
+    async def pause_yard(self, paused: bool, *, until: Instant | None = None, actor: str) -> None:
+        await settings.pause_yard(self._database, self._now, paused, until, actor)
 
     # --- nodes ---
 
@@ -209,11 +222,12 @@ class PostgresStore:
         args = nodes.register_args(self._now, node)
         return int(await self._database.value(nodes.REGISTER, *args))
 
-    def beat(self, lease: Lease, *, timeout: float) -> News:
+    def beat(self, lease: Lease, *, timeout: float, usage: Usage | None = None) -> News:
         if not self._database.is_open:
             raise StoreUnavailable(f"the store {self._options.place} is closed")
         statement = in_namespace(nodes.BEAT, self._options.namespace)
-        row = self._pulse.row(statement, self._now, lease, timeout=timeout)
+        said = None if usage is None else to_json(usage)
+        row = self._pulse.row(statement, self._now, lease, said, timeout=timeout)
         return nodes.news(row)
 
     async def news(self, lease: Lease) -> News:
@@ -257,6 +271,30 @@ class PostgresStore:
             dry_run=dry_run,
         )
 
+    # --- cron ---
+
+    async def crons(self) -> list[CronEntry]:
+        return await crons.crons(self._database)
+
+    async def set_cron(self, cron: Cron, next_at: Instant | None, *, actor: str) -> bool:
+        return await crons.set_cron(self._database, self._now, cron, next_at, actor)
+
+    async def drop_cron(self, name: str, *, actor: str) -> bool:
+        return await crons.drop_cron(self._database, self._now, name, actor)
+
+    async def fire_cron(
+        self, name: str, due: Instant, tasks: Sequence[NewTask], next_at: Instant | None
+    ) -> list[Enqueue] | None:
+        return await crons.fire_cron(self._database, self._now, name, (due, next_at), tasks)
+
+    # --- statistics ---
+
+    async def tally(self, counts: Sequence[Count]) -> None:
+        await statistics.tally(self._database, self._now, counts)
+
+    async def tallied(self, since: Instant) -> list[Count]:
+        return await statistics.tallied(self._database, since)
+
     async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
         return await self._database.read(list[Audited], "audit", before, limit)
 
@@ -274,5 +312,6 @@ class PostgresStore:
         lanes: Sequence[Lane] = (),
         rules: Sequence[KeyRule] = (),
         audit: Sequence[Audited] = (),
+        crons: Sequence[CronEntry] = (),
     ) -> None:
-        await copy.import_settings(self._database, lanes, rules, audit)
+        await copy.import_settings(self._database, lanes, rules, audit, crons)

@@ -71,15 +71,15 @@ def finished(verdicts: Sequence[Verdict], row: Any) -> list[Finished | Stale]:
         row["o_accepted_lease"] or (),
     )
     accepted = {(no, attempt): lease for no, attempt, lease in zip(*columns, strict=True)}
-    cancelled = frozenset(row["o_cancelled"] or ())
+    heeded = dict.fromkeys(row["o_cancelled"] or (), State.CANCELLED)
+    heeded |= dict.fromkeys(row["o_paused"] or (), State.PAUSED)
     answers: list[Finished | Stale] = []
     for verdict in verdicts:
         fence = (verdict.no, verdict.attempt)
         lease = accepted.get(fence)
         if lease is not None and verdict.lease in (0, lease):
             del accepted[fence]
-            state = State.CANCELLED if verdict.no in cancelled else verdict.state
-            answers.append(Finished(verdict.no, state))
+            answers.append(Finished(verdict.no, heeded.get(verdict.no, verdict.state)))
         else:
             answers.append(Stale(verdict.no, verdict.attempt))
     return answers
@@ -102,6 +102,9 @@ def claimed(row: Any, request: ClaimRequest, names: Names) -> Claim:
                 map(_seconds, row["o_timeout"]),
                 row["o_payload"],
                 repeat(request.lease),
+                row["o_losses"],
+                map(_waited, row["o_run_at"], repeat(row["o_now"])),
+                row["o_checkpoint"] or repeat(None),
             )
         )
     return Claim(
@@ -111,3 +114,7 @@ def claimed(row: Any, request: ClaimRequest, names: Names) -> Claim:
 
 def _seconds(micros: int) -> float:
     return micros / 1e6
+
+
+def _waited(run_at: int, now: int) -> float:
+    return max(0, now - run_at) / 1e6

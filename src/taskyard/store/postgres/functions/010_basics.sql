@@ -56,6 +56,25 @@ BEGIN
 END
 $$;
 
+-- lock_lane: whoever adds to a lane in which order or depth must be exact does it alone. A caller's
+-- transaction may hold it for long, so it is only ever waited for by those who enqueue: never by whoever
+-- holds the room.
+CREATE OR REPLACE FUNCTION taskyard.lock_lane(p_lane integer) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('taskyard.lane.' || p_lane, 0));
+END
+$$;
+
+-- lock_group: the same for a group of a fair lane; some groups share a lock, so that a call that names
+-- many holds few.
+CREATE OR REPLACE FUNCTION taskyard.lock_group(p_lane integer, p_share integer) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('taskyard.group.' || p_lane, p_share));
+END
+$$;
+
 -- tell: a hint to everyone who listens; the server sends one for a transaction, however often told. Every
 -- finish tells: whoever waits for a result in another process is woken by it. Listeners take hints that
 -- come together for one.

@@ -1,23 +1,46 @@
--- key_limit: the exact rule, else the longest prefix, else 1.
-CREATE OR REPLACE FUNCTION taskyard.key_limit(p_key text) RETURNS integer
+-- key_rule: limit and rate of a key: by the exact rule, else that of the longest prefix, else 1 and none.
+CREATE OR REPLACE FUNCTION taskyard.key_rule(
+    p_key text, OUT o_limit integer, OUT o_interval bigint, OUT o_burst integer)
 LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    v_limit integer;
 BEGIN
-    SELECT key_limit INTO v_limit FROM taskyard.key_rules
+    SELECT key_limit, rate_interval, rate_burst INTO o_limit, o_interval, o_burst FROM taskyard.key_rules
      WHERE pattern = p_key AND prefix IS NULL
         OR prefix IS NOT NULL AND starts_with(p_key, prefix)
      ORDER BY prefix IS NULL DESC, length(prefix) DESC LIMIT 1;
-    RETURN coalesce(v_limit, 1);
+    o_limit := coalesce(o_limit, 1);
 END
 $$;
 
--- key_room: how many more may hold a key; counted over what runs.
-CREATE OR REPLACE FUNCTION taskyard.key_room(p_key text) RETURNS integer
+CREATE OR REPLACE FUNCTION taskyard.key_limit(p_key text) RETURNS integer
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (SELECT r.o_limit FROM taskyard.key_rule(p_key) AS r);
+END
+$$;
+
+-- key_places: how many more may hold a key; counted over what runs.
+CREATE OR REPLACE FUNCTION taskyard.key_places(p_key text) RETURNS integer
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN taskyard.key_limit(p_key)
          - (SELECT count(*) FROM taskyard.held WHERE key = p_key)::integer;
+END
+$$;
+
+-- key_room: how many more with this key may start now: as its places and the tokens of its rate allow.
+CREATE OR REPLACE FUNCTION taskyard.key_room(p_now bigint, p_key text) RETURNS integer
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_rule record;
+    v_room integer;
+BEGIN
+    SELECT * INTO v_rule FROM taskyard.key_rule(p_key);
+    v_room := v_rule.o_limit - (SELECT count(*) FROM taskyard.held WHERE key = p_key)::integer;
+    IF v_rule.o_interval IS NOT NULL THEN
+        v_room := least(v_room, taskyard.tokens(
+            v_rule.o_interval, v_rule.o_burst, taskyard.full_at(0, p_key), p_now));
+    END IF;
+    RETURN v_room;
 END
 $$;
 
@@ -45,16 +68,18 @@ $$;
 -- A waiter in a full lane must not stand before one in a lane with room, hence one for each. p_set: that
 -- many for each of them. Waking one too many is harmless: it parks again when it is looked at. Needs the
 -- lock.
-CREATE OR REPLACE FUNCTION taskyard.wake(p_keys text[], p_freed bigint[], p_set integer) RETURNS void
+CREATE OR REPLACE FUNCTION taskyard.wake(
+    p_now bigint, p_keys text[], p_freed bigint[], p_set integer DEFAULT 1) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     v_lanes      integer[];
     v_routes     integer[];
     v_priorities smallint[];
     v_seqs       bigint[];
+    v_missed     text[];
 BEGIN
     WITH RECURSIVE open AS MATERIALIZED (
-        SELECT f.key, least(f.freed, taskyard.key_room(f.key)) * p_set AS turns
+        SELECT f.key, least(f.freed, taskyard.key_room(p_now, f.key)) * p_set AS turns
           FROM unnest(p_keys, p_freed) AS f (key, freed)
          WHERE f.freed > 0 AND EXISTS (SELECT 1 FROM taskyard.parked AS w WHERE w.key = f.key)
     ), head AS (
@@ -62,7 +87,7 @@ BEGIN
           FROM open AS o
                CROSS JOIN LATERAL (
                    SELECT p.lane, p.route FROM taskyard.parked AS p WHERE p.key = o.key
-                    ORDER BY p.lane, p.route, p.rota, p.priority, p.seq LIMIT 1) AS w
+                    ORDER BY p.lane, p.route, p.priority, p.seq LIMIT 1) AS w
          WHERE o.turns > 0
         UNION ALL
         SELECT h.key, h.turns, w.lane, w.route
@@ -70,33 +95,70 @@ BEGIN
                CROSS JOIN LATERAL (
                    SELECT p.lane, p.route FROM taskyard.parked AS p
                     WHERE p.key = h.key AND (p.lane, p.route) > (h.lane, h.route)
-                    ORDER BY p.lane, p.route, p.rota, p.priority, p.seq LIMIT 1) AS w
+                    ORDER BY p.lane, p.route, p.priority, p.seq LIMIT 1) AS w
+    ), first AS MATERIALIZED (
+        SELECT h.key, w.place
+          FROM head AS h
+               JOIN taskyard.lanes AS l ON l.no = h.lane
+               CROSS JOIN LATERAL (
+                   -- In a ranked lane, those that came while it became one.
+                   (SELECT p.ctid AS place FROM taskyard.parked AS p
+                     WHERE p.key = h.key AND p.lane = h.lane AND p.route = h.route
+                       AND p.priority >= CASE WHEN l.ranked THEN 1 ELSE 0 END
+                     ORDER BY p.priority, p.seq LIMIT h.turns)
+                   UNION ALL
+                   (SELECT p.ctid FROM taskyard.parked AS p
+                     WHERE l.ranked AND p.key = h.key AND p.lane = h.lane AND p.route = h.route
+                       AND p.rank IS NOT NULL
+                     ORDER BY p.rank, p.seq LIMIT h.turns)) AS w
+    ), locked AS MATERIALIZED (
+        SELECT p.ctid AS place FROM taskyard.parked AS p
+         WHERE p.ctid = ANY (ARRAY(SELECT f.place FROM first AS f)) FOR UPDATE SKIP LOCKED
     ), woken AS (
-        DELETE FROM taskyard.parked WHERE ctid = ANY (ARRAY(
-            SELECT w.place
-              FROM head AS h
-                   CROSS JOIN LATERAL (
-                       SELECT p.ctid AS place FROM taskyard.parked AS p
-                        WHERE p.key = h.key AND p.lane = h.lane AND p.route = h.route
-                        ORDER BY p.rota, p.priority, p.seq LIMIT h.turns) AS w))
+        DELETE FROM taskyard.parked WHERE ctid = ANY (ARRAY(SELECT k.place FROM locked AS k))
         RETURNING *
     ), queued AS (
         INSERT INTO taskyard.ready (seq, no, lane, route, attempt, charged, losses, priority, special,
-                                    rota, reason, keys, dedup, deadline, node)
+                                    reason, keys, dedup, deadline, node, rank, grp, urgency)
         SELECT seq, no, lane, route, attempt, charged, losses, priority, special,
-               rota, reason, keys, dedup, deadline, node
+               reason, keys, dedup, deadline, node, rank, grp, urgency
           FROM woken
     )
-    SELECT array_agg(w.lane), array_agg(w.route), array_agg(w.priority), array_agg(w.seq)
-      INTO v_lanes, v_routes, v_priorities, v_seqs
-      FROM woken AS w;
+    SELECT array_agg(w.lane), array_agg(w.route), array_agg(w.priority), array_agg(w.seq),
+           (SELECT array_agg(DISTINCT f.key) FROM first AS f
+             WHERE NOT f.place = ANY (ARRAY(SELECT k.place FROM locked AS k)))
+      INTO v_lanes, v_routes, v_priorities, v_seqs, v_missed
+      FROM woken AS w WHERE w.rank IS NULL;
+    IF v_missed IS NOT NULL THEN
+        INSERT INTO taskyard.second_looks (key) SELECT m.key FROM unnest(v_missed) AS m (key)
+            ON CONFLICT DO NOTHING;
+    END IF;
+    PERFORM taskyard.watch_keys(p_now, p_keys);
     PERFORM taskyard.reopen(v_lanes, v_routes, v_priorities, v_seqs);
+END
+$$;
+
+-- look_again: wake those who could not be woken when their key had room.
+CREATE OR REPLACE FUNCTION taskyard.look_again(p_now bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_keys text[];
+BEGIN
+    IF EXISTS (SELECT 1 FROM taskyard.second_looks) THEN
+        PERFORM taskyard.lock_room();
+        WITH gone AS (DELETE FROM taskyard.second_looks RETURNING key)
+        SELECT array_agg(g.key) INTO v_keys FROM gone AS g;
+        PERFORM taskyard.wake(p_now, v_keys, ARRAY(
+            SELECT greatest(0, taskyard.key_room(p_now, k.key))::bigint
+              FROM unnest(v_keys) WITH ORDINALITY AS k (key, at) ORDER BY k.at));
+        PERFORM taskyard.tell();
+    END IF;
 END
 $$;
 
 -- passed_over: carriers of these keys (one entry a carrier) have gone without taking room, or have
 -- given theirs back: others may take their turn, a set of them for each. Needs the lock.
-CREATE OR REPLACE FUNCTION taskyard.passed_over(p_keys text[], p_set integer DEFAULT 1) RETURNS void
+CREATE OR REPLACE FUNCTION taskyard.passed_over(p_now bigint, p_keys text[], p_set integer DEFAULT 1) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     v_keys  text[];
@@ -107,37 +169,46 @@ BEGIN
     END IF;
     SELECT array_agg(c.key), array_agg(c.n) INTO v_keys, v_freed
       FROM (SELECT k.key, count(*) AS n FROM unnest(p_keys) AS k (key) GROUP BY k.key) AS c;
-    PERFORM taskyard.wake(v_keys, v_freed, p_set);
+    PERFORM taskyard.wake(p_now, v_keys, v_freed, p_set);
 END
 $$;
 
 -- set_key_rule: set or (NULL) remove a rule, and wake as many as it lets in.
 CREATE OR REPLACE FUNCTION taskyard.set_key_rule(
-    p_clock bigint, p_pattern text, p_limit integer, p_actor text) RETURNS void
+    p_clock bigint, p_pattern text, p_limit integer, p_rate text, p_interval bigint, p_burst integer,
+    p_detail text, p_actor text) RETURNS void
 LANGUAGE plpgsql
 {careful_plans} AS $$
 DECLARE
+    v_now    bigint;
     v_keys   text[];
-    v_before bigint[];
+    v_before integer[];
     v_gained bigint[];
 BEGIN
     PERFORM taskyard.lock_room();
-    SELECT array_agg(w.key), array_agg(taskyard.key_limit(w.key)) INTO v_keys, v_before
+    v_now := taskyard.moment(p_clock);
+    SELECT array_agg(w.key), array_agg(taskyard.key_room(v_now, w.key)) INTO v_keys, v_before
       FROM taskyard.waited_keys() AS w;
     IF p_limit IS NULL THEN
         DELETE FROM taskyard.key_rules WHERE pattern = p_pattern;
     ELSE
-        INSERT INTO taskyard.key_rules (pattern, prefix, key_limit)
-        VALUES (p_pattern, CASE WHEN right(p_pattern, 1) = '*' THEN left(p_pattern, -1) END, p_limit)
-            ON CONFLICT (pattern) DO UPDATE SET key_limit = excluded.key_limit;
+        INSERT INTO taskyard.key_rules (pattern, prefix, key_limit, rate, rate_interval, rate_burst)
+        VALUES (p_pattern, CASE WHEN right(p_pattern, 1) = '*' THEN left(p_pattern, -1) END, p_limit,
+                p_rate, p_interval, p_burst)
+            ON CONFLICT (pattern) DO UPDATE
+           SET key_limit = excluded.key_limit, rate = excluded.rate,
+               rate_interval = excluded.rate_interval, rate_burst = excluded.rate_burst;
     END IF;
     IF v_keys IS NOT NULL THEN
-        SELECT array_agg(taskyard.key_limit(k.key) - k.before ORDER BY k.at) INTO v_gained
+        SELECT array_agg(taskyard.key_room(v_now, k.key) - greatest(k.before, 0) ORDER BY k.at) INTO v_gained
           FROM unnest(v_keys, v_before) WITH ORDINALITY AS k (key, before, at);
-        PERFORM taskyard.wake(v_keys, v_gained, 1);
+        PERFORM taskyard.wake(v_now, v_keys, v_gained);
+        -- Who is still parked waits for the tokens of the rate there is now.
+        PERFORM taskyard.set_key_bucket(v_now, k.key, r.o_interval, r.o_burst, taskyard.full_at(0, k.key))
+           FROM unnest(v_keys) AS k (key) CROSS JOIN LATERAL taskyard.key_rule(k.key) AS r
+          WHERE r.o_interval IS NOT NULL AND taskyard.full_at(0, k.key) > v_now;
     END IF;
-    PERFORM taskyard.note(taskyard.moment(p_clock), p_actor, 'set_key_rule', 'key:' || p_pattern,
-                          CASE WHEN p_limit IS NULL THEN 'removed' ELSE 'limit ' || p_limit END);
+    PERFORM taskyard.note(v_now, p_actor, 'set_key_rule', 'key:' || p_pattern, p_detail);
     PERFORM taskyard.tell();
 END
 $$;

@@ -88,8 +88,11 @@ DECLARE
     v_old   taskyard.floors%ROWTYPE;
 BEGIN
     FOR v_group IN
-        SELECT DISTINCT g.lane, g.route, g.priority
-          FROM unnest(p_lanes, p_routes, p_priorities) AS g (lane, route, priority)
+        SELECT d.*
+          FROM (SELECT DISTINCT g.lane, g.route, g.priority
+                  FROM unnest(p_lanes, p_routes, p_priorities) AS g (lane, route, priority)) AS d
+               JOIN taskyard.lanes AS l ON l.no = d.lane
+         WHERE NOT l.ranked  -- what comes next may stand before what was seen
     LOOP
         SELECT * INTO v_old FROM taskyard.floors AS f
          WHERE f.lane = v_group.lane AND f.route = v_group.route AND f.priority = v_group.priority
@@ -110,7 +113,7 @@ BEGIN
         IF v_old.pass IS NULL OR v_now - v_at > greatest(1000000, least(20 * v_cost, 5000000)) THEN
             v_at := taskyard.wall_clock();
             v_below := (SELECT r.seq FROM taskyard.ready AS r
-                         WHERE r.lane = v_group.lane AND r.route = v_group.route AND r.rota = ''
+                         WHERE r.lane = v_group.lane AND r.route = v_group.route
                            AND r.priority = v_group.priority
                            AND r.seq < coalesce(v_old.safe, 9223372036854775807)
                          ORDER BY r.seq LIMIT 1);
@@ -118,7 +121,7 @@ BEGIN
         END IF;
         v_seen := coalesce(v_below, (
             SELECT r.seq FROM taskyard.ready AS r
-             WHERE r.lane = v_group.lane AND r.route = v_group.route AND r.rota = ''
+             WHERE r.lane = v_group.lane AND r.route = v_group.route
                AND r.priority = v_group.priority AND r.seq >= coalesce(v_old.safe, 9223372036854775807)
              ORDER BY r.seq LIMIT 1), v_last);
         PERFORM taskyard.set_floor(
@@ -148,7 +151,7 @@ BEGIN
         v_at := taskyard.wall_clock();
         CONTINUE WHEN v_floor.cost > 2000 AND v_at - v_floor.looked_at < least(20 * v_floor.cost, 5000000);
         v_first := (SELECT r.seq FROM taskyard.ready AS r
-                     WHERE r.lane = v_floor.lane AND r.route = v_floor.route AND r.rota = ''
+                     WHERE r.lane = v_floor.lane AND r.route = v_floor.route
                        AND r.priority = v_floor.priority AND r.seq < v_floor.safe
                      ORDER BY r.seq LIMIT 1);
         v_cost := taskyard.wall_clock() - v_at;

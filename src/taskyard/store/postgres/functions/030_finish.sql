@@ -8,14 +8,12 @@ CREATE OR REPLACE FUNCTION taskyard.end_attempts(
     p_now bigint, p_nos bigint[], p_attempts integer[], p_leases bigint[], p_results text[],
     p_others json, p_errors text[],
     OUT o_accepted bigint[], OUT o_accepted_attempt integer[], OUT o_accepted_lease bigint[],
-    OUT o_cancelled bigint[], OUT o_freed bigint[])
+    OUT o_cancelled bigint[], OUT o_paused bigint[], OUT o_freed bigint[])
 LANGUAGE plpgsql AS $$
 DECLARE
     v_freed   bigint[];
-    v_lanes   integer[];
-    v_routes  integer[];
-    v_ranks   smallint[];
-    v_seqs    bigint[];
+    v_queued  taskyard.entrant[];
+    v_ended   bigint[];
     v_keys    text[];
     v_holders bigint[];
     v_dedup   text[];
@@ -62,10 +60,9 @@ BEGIN
         WITH given AS MATERIALIZED (
             SELECT v.no, v.id, v.attempt, v.state, v.reason, v.charge, v.losses, v.delay, v.keeps_place,
                    v.result, v.at, p_errors[v.at] AS error, r.lease, r.charged AS charged,
-                   r.losses AS lost, r.started_at, r.keys, r.dedup,
+                   r.losses AS lost, r.started_at, r.keys, r.dedup, r.rank,
                    (SELECT n.id FROM taskyard.nodes AS n WHERE n.lease = r.lease) AS node,
-                   coalesce(r.asked = 'cancel' AND v.state NOT IN ('completed', 'failed', 'cancelled'),
-                            false) AS heeds
+                   CASE WHEN v.state NOT IN ('completed', 'failed', 'cancelled') THEN r.asked END AS heeds
               FROM (SELECT * FROM ROWS FROM (json_to_recordset(p_others) AS (
                                no bigint, id text, attempt integer, lease bigint, state text, reason text,
                                charge integer, losses integer, delay double precision,
@@ -78,17 +75,18 @@ BEGIN
                         WHERE a.no = v.no AND a.attempt = v.attempt
                           AND (coalesce(v.lease, 0) = 0 OR a.lease = v.lease) FOR UPDATE) AS r
         ), final AS MATERIALIZED (
-            -- A task that was asked to stop does not come back, however its body ended.
+            -- A task that was asked to stop does not come back by itself, however its body ended.
             SELECT g.no, g.id, g.at, g.attempt, g.lease, g.charged + coalesce(g.charge, 0) AS charged,
                    g.lost + coalesce(g.losses, 0) AS losses, g.started_at, g.keys, g.dedup, g.node,
-                   g.result, g.error, g.heeds,
-                   CASE WHEN g.heeds THEN 'cancelled' ELSE g.state END AS state,
-                   CASE WHEN g.heeds THEN 'operator' ELSE g.reason END AS reason,
-                   CASE WHEN g.heeds THEN NULL ELSE g.delay END AS delay,
-                   NOT g.heeds AND coalesce(g.keeps_place, false) AS keeps_place
+                   g.result, g.error, g.heeds, g.rank,
+                   CASE g.heeds WHEN 'cancel' THEN 'cancelled' WHEN 'pause' THEN 'paused'
+                                ELSE g.state END AS state,
+                   CASE WHEN g.heeds IS NULL THEN g.reason ELSE 'operator' END AS reason,
+                   CASE WHEN g.heeds = 'cancel' THEN NULL ELSE g.delay END AS delay,
+                   coalesce(g.keeps_place, false) AS keeps_place
               FROM given AS g ORDER BY g.at
         ), placed AS MATERIALIZED (
-            SELECT f.*, t.lane, t.route, t.rota, t.priority, t.deadline, t.run_at AS old_run_at,
+            SELECT f.*, t.lane, t.route, t.priority, t.deadline, t.run_at AS old_run_at,
                    t.seq AS old_seq, p_now + round(f.delay * 1000000)::bigint AS new_run_at,
                    f.state IN ('completed', 'failed', 'cancelled') AS ended,
                    CASE WHEN f.state NOT IN ('completed', 'failed', 'cancelled') AND NOT f.keeps_place
@@ -116,16 +114,10 @@ BEGIN
              WHERE t.no = p.no AND t.no = ANY (ARRAY(
                        SELECT m.no FROM placed AS m
                         WHERE m.new_seq IS NOT NULL OR m.new_run_at IS NOT NULL))
-        ), queued AS (
-            INSERT INTO taskyard.ready (seq, no, lane, route, attempt, charged, losses, priority, special,
-                                        rota, reason, keys, dedup, deadline, node)
-            SELECT coalesce(p.new_seq, p.old_seq), p.no, p.lane, p.route, p.attempt, p.charged, p.losses,
-                   p.priority, p.keys IS NOT NULL OR p.reason = 'rescued', p.rota,
-                   CASE p.state WHEN 'queued' THEN p.reason ELSE 'due' END, p.keys, p.dedup, p.deadline,
-                   p.node
-              FROM placed AS p
-             WHERE p.state = 'queued' OR p.state = 'pending' AND p.delay <= 0
-            RETURNING lane, route, priority, seq
+        ), rests AS (
+            INSERT INTO taskyard.paused (no, attempt, charged, losses, reason, node)
+            SELECT p.no, p.attempt, p.charged, p.losses, p.reason, p.node
+              FROM placed AS p WHERE p.state = 'paused'
         ), waits AS (
             INSERT INTO taskyard.pending (no, run_at, deadline, lane, attempt, charged, losses, reason, node)
             SELECT p.no, coalesce(p.new_run_at, p.old_run_at), p.deadline, p.lane, p.attempt, p.charged,
@@ -140,19 +132,24 @@ BEGIN
              ORDER BY p.at
         )
         SELECT array_agg(p.no), array_agg(p.attempt), array_agg(p.lease),
-               array_agg(p.no) FILTER (WHERE p.heeds),
+               array_agg(p.no) FILTER (WHERE p.heeds = 'cancel'),
+               array_agg(p.no) FILTER (WHERE p.heeds = 'pause'),
                array_agg(p.lease) FILTER (WHERE p.started_at IS NOT NULL),
-               (SELECT array_agg(q.lane) FROM queued AS q), (SELECT array_agg(q.route) FROM queued AS q),
-               (SELECT array_agg(q.priority) FROM queued AS q), (SELECT array_agg(q.seq) FROM queued AS q),
+               array_agg(ROW(p.no, p.attempt, p.charged, p.losses,
+                             CASE p.state WHEN 'queued' THEN p.reason ELSE 'due' END, p.node,
+                             CASE WHEN p.keeps_place THEN p.rank END)::taskyard.entrant ORDER BY p.at)
+                   FILTER (WHERE p.state = 'queued' OR p.state = 'pending' AND p.delay <= 0),
+               array_agg(p.no) FILTER (WHERE p.ended),
                array_agg(p.dedup) FILTER (WHERE p.dedup IS NOT NULL AND p.ended),
                (SELECT array_agg(k.key) FROM placed AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)
                  WHERE h.keys IS NOT NULL),
                (SELECT array_agg(h.no) FROM placed AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)
                  WHERE h.keys IS NOT NULL)
-          INTO v_others, v_tries, v_leases, o_cancelled, v_freed, v_lanes, v_routes, v_ranks, v_seqs, v_dedup_2,
+          INTO v_others, v_tries, v_leases, o_cancelled, o_paused, v_freed, v_queued, v_ended, v_dedup_2,
                v_keys_2, v_hold_2
           FROM placed AS p;
-        PERFORM taskyard.reopen(v_lanes, v_routes, v_ranks, v_seqs);
+        PERFORM taskyard.queue_up(p_now, v_queued, true);
+        v_ended := o_accepted || v_ended;
         o_freed := o_freed || v_freed;
         o_accepted := o_accepted || v_others;
         o_accepted_attempt := o_accepted_attempt || v_tries;
@@ -162,6 +159,9 @@ BEGIN
         v_holders := v_holders || v_hold_2;
     END IF;
 
+    IF p_others IS NULL THEN
+        v_ended := o_accepted;
+    END IF;
     IF v_dedup IS NOT NULL THEN
         DELETE FROM taskyard.dedup WHERE key = ANY (v_dedup) AND no = ANY (o_accepted);
     END IF;
@@ -169,8 +169,9 @@ BEGIN
         DELETE FROM taskyard.held WHERE ctid = ANY (ARRAY(
             SELECT (SELECT h.ctid FROM taskyard.held AS h WHERE h.key = k.key AND h.no = k.no)
               FROM unnest(v_keys, v_holders) AS k (key, no)));
-        PERFORM taskyard.passed_over(v_keys);
+        PERFORM taskyard.passed_over(p_now, v_keys);
     END IF;
+    PERFORM taskyard.tell_dependents(p_now, v_ended);
 END
 $$;
 
@@ -247,6 +248,23 @@ BEGIN
     END IF;
     INSERT INTO taskyard.progress (no, progress) VALUES (p_no, p_progress)
         ON CONFLICT (no) DO UPDATE SET progress = excluded.progress;
+    RETURN true;
+END
+$$;
+
+-- checkpoint: keep what the next attempt may go on from, if this is the accepted one.
+CREATE OR REPLACE FUNCTION taskyard.checkpoint(p_no bigint, p_attempt integer, p_lease bigint, p_data text)
+RETURNS boolean
+LANGUAGE plpgsql
+{careful_plans} AS $$
+BEGIN
+    PERFORM 1 FROM taskyard.running
+      WHERE no = p_no AND attempt = p_attempt AND (p_lease = 0 OR lease = p_lease) FOR KEY SHARE;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    INSERT INTO taskyard.checkpoints (no, checkpoint) VALUES (p_no, p_data)
+        ON CONFLICT (no) DO UPDATE SET checkpoint = excluded.checkpoint;
     RETURN true;
 END
 $$;

@@ -1,35 +1,45 @@
 -- stretches: the queues of this node that have something ready, in the order of lanes and
--- priorities. A lane's room is counted over what runs.
-CREATE OR REPLACE FUNCTION taskyard.stretches(p_lease bigint) RETURNS taskyard.stretch[]
+-- priorities. A lane's room is counted over what runs, and is no more than its rate has tokens. An
+-- ordered lane has room as if it were limited: it is looked at under the lock alone.
+CREATE OR REPLACE FUNCTION taskyard.stretches(p_now bigint, p_lease bigint) RETURNS taskyard.stretch[]
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN (
         WITH queue AS MATERIALIZED (
-            SELECT q.lane, q.route, q.priority, coalesce(f.safe, 0) AS floor, l.capacity
+            SELECT q.lane, q.route, q.priority, coalesce(f.safe, 0) AS floor, l.capacity, l.rate_interval,
+                   l.rate_burst, l.ordered, l.lane_order, l.ranked
               FROM taskyard.node_routes AS s
                    CROSS JOIN LATERAL (
                        SELECT DISTINCT k.route, k.lane, k.priority FROM taskyard.queues AS k
                         WHERE k.route = s.route) AS q
-                   JOIN taskyard.lanes AS l ON l.no = q.lane AND NOT l.paused
+                   JOIN taskyard.lanes AS l
+                     ON l.no = q.lane AND NOT (l.paused AND (l.paused_until IS NULL OR l.paused_until > p_now))
                    LEFT JOIN LATERAL (
                        SELECT o.safe FROM taskyard.floors AS o
                         WHERE o.lane = q.lane AND o.route = q.route AND o.priority = q.priority
                         ORDER BY o.pass DESC LIMIT 1) AS f ON true
                    CROSS JOIN LATERAL (
                        SELECT 1 FROM taskyard.ready AS r
-                        WHERE r.lane = q.lane AND r.route = q.route AND r.rota = ''
+                        WHERE r.lane = q.lane AND r.route = q.route
                           AND r.priority = q.priority AND r.seq >= coalesce(f.safe, 0)
                         ORDER BY r.seq LIMIT 1) AS head
              WHERE s.lease = p_lease
         ), room AS MATERIALIZED (
-            SELECT c.lane, c.capacity - (
-                       SELECT count(*) FROM taskyard.nodes AS n
-                              CROSS JOIN LATERAL (
-                                  SELECT 1 FROM taskyard.running AS r
-                                   WHERE r.lease = n.lease AND r.lane = c.lane OFFSET 0) AS run)::integer AS room
-              FROM (SELECT DISTINCT q.lane, q.capacity FROM queue AS q WHERE q.capacity IS NOT NULL) AS c
+            SELECT c.lane, least(
+                       c.capacity - (
+                           SELECT count(*) FROM taskyard.nodes AS n
+                                  CROSS JOIN LATERAL (
+                                      SELECT 1 FROM taskyard.running AS r
+                                       WHERE r.lease = n.lease AND r.lane = c.lane OFFSET 0) AS run
+                            WHERE c.capacity IS NOT NULL)::integer,
+                       CASE WHEN c.rate_interval IS NOT NULL THEN taskyard.tokens(
+                           c.rate_interval, c.rate_burst, taskyard.full_at(c.lane, ''), p_now) END,
+                       1000000) AS room
+              FROM (SELECT DISTINCT q.lane, q.capacity, q.rate_interval, q.rate_burst FROM queue AS q
+                     WHERE q.capacity IS NOT NULL OR q.rate_interval IS NOT NULL OR q.ordered) AS c
         )
-        SELECT array_agg(ROW(q.lane, q.route, q.priority, q.floor, m.room)::taskyard.stretch
+        SELECT array_agg(ROW(q.lane, q.route, q.priority, q.floor, m.room, q.lane_order, q.ranked,
+                             NULL)::taskyard.stretch
                          ORDER BY q.lane, q.route, q.priority)
           FROM queue AS q LEFT JOIN room AS m ON m.lane = q.lane);
 END
@@ -46,7 +56,7 @@ BEGIN
                   FROM unnest(p_parts) AS p
                        CROSS JOIN LATERAL (
                            SELECT r.seq FROM taskyard.ready AS r
-                            WHERE r.special AND r.lane = p.lane AND r.route = p.route AND r.rota = ''
+                            WHERE r.special AND r.lane = p.lane AND r.route = p.route
                               AND r.priority = p.priority AND r.seq >= p.floor
                             ORDER BY r.seq LIMIT 1) AS f
                  WHERE p.room IS NULL
@@ -57,7 +67,7 @@ BEGIN
                        FROM unnest(p_parts) AS p
                             CROSS JOIN LATERAL (
                                 SELECT 1 FROM taskyard.ready AS r
-                                 WHERE r.lane = p.lane AND r.route = p.route AND r.rota = ''
+                                 WHERE r.lane = p.lane AND r.route = p.route
                                    AND r.priority = p.priority AND r.seq >= p.floor
                                    AND r.seq < CASE WHEN p.priority < first.priority
                                                     THEN 9223372036854775807 ELSE first.seq END
@@ -89,22 +99,18 @@ BEGIN
 END
 $$;
 
--- after_expiry: give up the dedup keys of these, and write down what happened.
+-- after_expiry: give up the dedup keys of these, write down what happened, and tell who depends on them.
 CREATE OR REPLACE FUNCTION taskyard.after_expiry(p_now bigint, p_nos bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     IF p_nos IS NULL THEN
         RETURN;
     END IF;
-    WITH ended AS (
-        SELECT t.id, t.dedup, t.no FROM taskyard.tasks AS t WHERE t.no = ANY (p_nos)
-    ), freed AS (
-        DELETE FROM taskyard.dedup
-         WHERE key = ANY (ARRAY(SELECT e.dedup FROM ended AS e WHERE e.dedup IS NOT NULL))
-           AND no = ANY (p_nos)
-    )
+    PERFORM taskyard.free_dedup(p_nos);
     INSERT INTO taskyard.audit (at, actor, action, subject, detail)
-    SELECT p_now, 'system', 'expired', 'task:' || e.id, 'deadline passed' FROM ended AS e ORDER BY e.no;
+    SELECT p_now, 'system', 'expired', 'task:' || t.id, 'deadline passed'
+      FROM taskyard.tasks AS t WHERE t.no = ANY (p_nos) ORDER BY t.no;
+    PERFORM taskyard.tell_dependents(p_now, p_nos);
 END
 $$;
 
@@ -118,23 +124,38 @@ BEGIN
 END
 $$;
 
--- load: what their worker needs to run these, and where they stood.
+-- load: what their worker needs to run these, and the queue they stood in.
 CREATE OR REPLACE FUNCTION taskyard.load(
     p_nos bigint[],
     OUT o_no bigint[], OUT o_id text[], OUT o_route integer[], OUT o_lane integer[], OUT o_attempt integer[],
     OUT o_charged integer[], OUT o_max_charged integer[], OUT o_timeout bigint[], OUT o_payload text[],
-    OUT o_priority smallint[])
+    OUT o_losses integer[], OUT o_run_at bigint[], OUT o_priority smallint[])
 LANGUAGE plpgsql AS $$
 BEGIN
     SELECT array_agg(x.no), array_agg(x.id), array_agg(x.route), array_agg(x.lane), array_agg(x.attempt),
            array_agg(x.charged), array_agg(x.max_charged), array_agg(x.timeout), array_agg(x.payload),
-           array_agg(x.priority)
-      INTO o_no, o_id, o_route, o_lane, o_attempt, o_charged, o_max_charged, o_timeout, o_payload, o_priority
+           array_agg(x.losses), array_agg(x.run_at), array_agg(x.priority)
+      INTO o_no, o_id, o_route, o_lane, o_attempt, o_charged, o_max_charged, o_timeout, o_payload, o_losses,
+           o_run_at, o_priority
       FROM (SELECT v.no, t.id, t.route, t.lane, r.attempt, r.charged, t.max_charged, t.timeout, t.payload,
-                   t.priority
+                   r.losses, t.run_at, (CASE WHEN l.ordered THEN 0 ELSE t.priority END)::smallint AS priority
               FROM unnest(p_nos) WITH ORDINALITY AS v (no, at)
                    CROSS JOIN LATERAL (SELECT * FROM taskyard.running AS a WHERE a.no = v.no OFFSET 0) AS r
                    CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = v.no OFFSET 0) AS t
+                   CROSS JOIN LATERAL (SELECT * FROM taskyard.lanes AS a WHERE a.no = t.lane OFFSET 0) AS l
              ORDER BY v.at) AS x;
+END
+$$;
+
+-- checkpoints_of: what earlier attempts of these have left, in this order; NULL if none has.
+CREATE OR REPLACE FUNCTION taskyard.checkpoints_of(p_nos bigint[]) RETURNS text[]
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF p_nos IS NULL OR NOT EXISTS (SELECT 1 FROM taskyard.checkpoints) THEN
+        RETURN NULL;
+    END IF;
+    RETURN (
+        SELECT array_agg((SELECT c.checkpoint FROM taskyard.checkpoints AS c WHERE c.no = v.no) ORDER BY v.at)
+          FROM unnest(p_nos) WITH ORDINALITY AS v (no, at));
 END
 $$;

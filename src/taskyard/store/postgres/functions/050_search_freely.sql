@@ -6,7 +6,8 @@ CREATE OR REPLACE FUNCTION taskyard.search_freely(
     p_parts taskyard.stretch[],
     OUT o_no bigint[], OUT o_id text[], OUT o_route integer[], OUT o_lane integer[], OUT o_attempt integer[],
     OUT o_charged integer[], OUT o_max_charged integer[], OUT o_timeout bigint[], OUT o_payload text[],
-    OUT o_priority smallint[], OUT o_ahead bigint[], OUT o_more boolean)
+    OUT o_losses integer[], OUT o_run_at bigint[], OUT o_priority smallint[], OUT o_ahead bigint[],
+    OUT o_more boolean)
 LANGUAGE plpgsql AS $$
 DECLARE
     v_want  integer := least(p_slots + p_ahead, 500);
@@ -18,15 +19,18 @@ BEGIN
     WITH part AS MATERIALIZED (
         -- They were found before the node was locked: a lane may have been paused or limited since.
         SELECT s.lane, s.route, s.priority, s.floor,
-               CASE WHEN l.capacity IS NULL THEN s.room ELSE coalesce(s.room, 1) END AS room
-          FROM unnest(p_parts) AS s JOIN taskyard.lanes AS l ON l.no = s.lane AND NOT l.paused
+               CASE WHEN l.capacity IS NULL AND l.rate_interval IS NULL AND NOT l.ordered
+                    THEN s.room ELSE coalesce(s.room, 1) END AS room
+          FROM unnest(p_parts) AS s
+               JOIN taskyard.lanes AS l
+                 ON l.no = s.lane AND NOT (l.paused AND (l.paused_until IS NULL OR l.paused_until > p_now))
     ), bound AS MATERIALIZED (
         -- The first special task of the whole lane is the bound of each of its queues.
         SELECT DISTINCT ON (p.lane) p.lane, p.priority, f.seq
           FROM part AS p
                CROSS JOIN LATERAL (
                    SELECT r.seq FROM taskyard.ready AS r
-                    WHERE r.special AND r.lane = p.lane AND r.route = p.route AND r.rota = ''
+                    WHERE r.special AND r.lane = p.lane AND r.route = p.route
                       AND r.priority = p.priority AND r.seq >= p.floor
                     ORDER BY r.seq LIMIT 1) AS f
          WHERE p.room IS NULL
@@ -53,7 +57,7 @@ BEGIN
                              FROM queue AS q
                                   CROSS JOIN LATERAL (
                                       SELECT a.seq FROM taskyard.ready AS a
-                                       WHERE a.lane = q.lane AND a.route = q.route AND a.rota = ''
+                                       WHERE a.lane = q.lane AND a.route = q.route
                                          AND a.priority = q.priority AND a.seq >= q.floor AND a.seq < q.bound
                                        ORDER BY a.seq LIMIT v_want) AS x
                             WHERE q.lane = t.lane AND q.route = t.route
@@ -74,7 +78,7 @@ BEGIN
                      FROM queue AS q
                           CROSS JOIN LATERAL (
                               SELECT a.ctid AS place FROM taskyard.ready AS a
-                               WHERE a.lane = q.lane AND a.route = q.route AND a.rota = ''
+                               WHERE a.lane = q.lane AND a.route = q.route
                                  AND a.priority = q.priority AND a.seq >= q.floor AND a.seq < q.bound
                                ORDER BY a.seq LIMIT s.share
                                  FOR UPDATE SKIP LOCKED) AS x
@@ -84,8 +88,8 @@ BEGIN
         DELETE FROM taskyard.ready WHERE ctid = ANY (ARRAY(SELECT l.place FROM locked AS l))
         RETURNING *
     ), taken AS MATERIALIZED (
-        SELECT g.*, row_number() OVER (ORDER BY g.rank, g.turn) AS at
-          FROM (SELECT x.*, row_number() OVER (PARTITION BY x.lane ORDER BY x.priority, x.seq) AS rank,
+        SELECT g.*, row_number() OVER (ORDER BY g.nth, g.turn) AS at
+          FROM (SELECT x.*, row_number() OVER (PARTITION BY x.lane ORDER BY x.priority, x.seq) AS nth,
                        (SELECT t.turn FROM turned AS t WHERE t.lane = x.lane LIMIT 1) AS turn
                   FROM gone AS x WHERE NOT coalesce(x.deadline <= p_now, false)) AS g
     ), started AS (
@@ -101,14 +105,14 @@ BEGIN
     )
     SELECT array_agg(x.no), array_agg(x.id), array_agg(x.route), array_agg(x.lane), array_agg(x.attempt),
            array_agg(x.charged), array_agg(x.max_charged), array_agg(x.timeout), array_agg(x.payload),
-           array_agg(x.priority), array_agg(x.no) FILTER (WHERE x.at > p_slots),
+           array_agg(x.losses), array_agg(x.run_at), array_agg(x.priority), array_agg(x.no) FILTER (WHERE x.at > p_slots),
            array_agg(x.dedup) FILTER (WHERE x.dedup IS NOT NULL),
            (SELECT array_agg(late.no) FROM late), EXISTS (SELECT 1 FROM bound),
            (SELECT bool_or(p.room > 0) FROM part AS p)
       INTO o_no, o_id, o_route, o_lane, o_attempt, o_charged, o_max_charged, o_timeout, o_payload,
-           o_priority, o_ahead, v_dedup, v_late, v_cut, v_limit
+           o_losses, o_run_at, o_priority, o_ahead, v_dedup, v_late, v_cut, v_limit
       FROM (SELECT t.no, d.id, t.route, t.lane, t.attempt + 1 AS attempt, t.charged, d.max_charged,
-                   d.timeout, d.payload, t.priority, t.at, t.dedup
+                   d.timeout, d.payload, t.losses, d.run_at, t.priority, t.at, t.dedup
               FROM taken AS t
                    CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = t.no OFFSET 0) AS d
              ORDER BY t.at) AS x;

@@ -1,5 +1,5 @@
--- search_exactly: take tasks in lanes with a capacity, with keys, or that must be looked at one by
--- one: the rule of domain/admission.py, in rounds, until the node is full or nothing eligible is
+-- search_exactly: take tasks in lanes with a capacity, a rate or an order of their own, with keys, or that
+-- must be looked at one by one: the rule of domain/admission.py, in rounds, until the node is full or nothing eligible is
 -- left. What is parked on the way stays parked, so the next claim goes on where this one stopped;
 -- where much is parked the sets grow, fourfold each round. First the slots are filled, then what may
 -- be claimed ahead. Needs the lock: it keeps out whoever takes or gives back limited room. Rows
@@ -14,10 +14,13 @@ DECLARE
     v_reach    integer := 1;
     v_want     integer;
     v_cut      boolean;
+    v_parts    taskyard.stretch[];
+    v_seats    taskyard.seat[];
     -- the candidates, in order
     c_place    tid[];
     c_no       bigint[];
     c_lane     bigint[];   -- which of the open lanes
+    c_fifo     boolean[];
     c_keys     integer[];  -- how many keys
     c_suspect  boolean[];
     c_late     boolean[];
@@ -35,8 +38,10 @@ DECLARE
     v_left     text[];     -- the other keys of those that park
     v_got      bigint[];
     v_dedup    text[];
+    v_lanes    integer[];
     v_keys     text[];
     v_any_late boolean;
+    v_expired  bigint;
     v_end      integer;
     v_begin    integer;
     v_room     integer;
@@ -50,48 +55,70 @@ BEGIN
         EXIT WHEN v_slots + v_ahead <= 0;
         o_more := false;
         v_want := least(CASE WHEN v_slots > 0 THEN v_slots ELSE v_ahead END, 500);
+        v_parts := taskyard.stretches(p_now, p_lease);
+        IF EXISTS (SELECT 1 FROM unnest(v_parts) AS s WHERE s.lane_order <> 'priority' OR s.ranked) THEN
+            SELECT p.o_parts, p.o_seats INTO v_parts, v_seats
+              FROM taskyard.prepare(p_now, p_lease, v_parts, least(v_want * v_reach, 500)) AS p;
+        END IF;
         WITH part AS MATERIALIZED (
-            SELECT * FROM unnest(taskyard.stretches(p_lease)) AS s WHERE s.room IS NULL OR s.room > 0
+            SELECT s.*, s.ranked AND s.priority = 0 AS by_rank, s.lane_order = 'fair' AND s.priority = 0 AS fair,
+                   coalesce(s.bound, 9223372036854775807) AS until
+              FROM unnest(v_parts) AS s WHERE s.room IS NULL OR s.room > 0
              ORDER BY s.lane, s.route, s.priority
         ), open AS MATERIALIZED (
-            SELECT s.lane, s.route, s.room, dense_rank() OVER (ORDER BY s.lane) AS lane_at,
+            SELECT s.lane, s.route, s.room, s.fifo, dense_rank() OVER (ORDER BY s.lane) AS lane_at,
                    least(least(v_want, coalesce(s.room, v_want)) * v_reach, 500) AS most
-              FROM (SELECT DISTINCT p.lane, p.route, p.room FROM part AS p) AS s
+              FROM (SELECT DISTINCT p.lane, p.route, p.room, p.lane_order = 'fifo' AS fifo FROM part AS p) AS s
         ), found AS MATERIALIZED (
-            SELECT o.lane_at, o.most, r.*,
-                   row_number() OVER (PARTITION BY o.lane_at, o.route ORDER BY r.priority, r.seq) AS nth
+            SELECT o.lane_at, o.most, o.fifo, r.*,
+                   row_number() OVER (PARTITION BY o.lane_at, o.route ORDER BY r.priority, r.rank, r.seq) AS nth
               FROM open AS o
                    CROSS JOIN LATERAL (
                        SELECT x.*
                          FROM part AS p
                               CROSS JOIN LATERAL (
-                                  SELECT q.ctid AS place, q.no, q.priority, q.seq, q.keys, q.deadline,
-                                         q.reason = 'rescued' AS suspect
-                                    FROM taskyard.ready AS q
-                                   WHERE q.lane = p.lane AND q.route = p.route AND q.rota = ''
-                                     AND q.priority = p.priority AND q.seq >= p.floor
-                                   ORDER BY q.seq LIMIT o.most) AS x
+                                  (SELECT q.ctid AS place, q.no, q.priority, 0 AS rank, q.seq, q.keys,
+                                          q.deadline, q.reason = 'rescued' AS suspect
+                                     FROM taskyard.ready AS q
+                                    WHERE NOT p.by_rank AND q.lane = p.lane AND q.route = p.route
+                                      AND q.priority = p.priority AND q.seq >= p.floor AND q.seq < p.until
+                                    ORDER BY q.seq LIMIT o.most)
+                                  UNION ALL
+                                  (SELECT q.ctid, q.no, q.priority, q.rank, q.seq, q.keys, q.deadline,
+                                          q.reason = 'rescued'
+                                     FROM taskyard.ready AS q
+                                    WHERE p.by_rank AND NOT p.fair AND q.lane = p.lane AND q.route = p.route
+                                      AND q.rank IS NOT NULL
+                                    ORDER BY q.rank, q.seq LIMIT o.most)
+                                  UNION ALL
+                                  (SELECT q.ctid, q.no, q.priority, s.rank, s.seq, q.keys, q.deadline,
+                                          q.reason = 'rescued'
+                                     FROM unnest(v_seats) AS s
+                                          JOIN taskyard.ready AS q ON q.lane = s.lane AND q.route = s.route
+                                           AND q.priority = 0 AND q.seq = s.own
+                                    WHERE p.fair AND s.lane = p.lane AND s.route = p.route
+                                    ORDER BY s.rank, s.seq LIMIT o.most)) AS x
                         WHERE p.lane = o.lane AND p.route = o.route
                         LIMIT o.most) AS r
         ), bounded AS (
             -- Where a route was not read to its end, what follows in its lane may have come after it.
-            SELECT f.*, min(ARRAY[f.priority, f.seq]) FILTER (WHERE f.nth = f.most)
+            SELECT f.*, min(ARRAY[f.priority, f.rank, f.seq]) FILTER (WHERE f.nth = f.most)
                             OVER (PARTITION BY f.lane_at) AS horizon
               FROM found AS f
         ), ordered AS MATERIALIZED (
             -- The heads of all lanes, then their seconds, …; the number rotates who is first.
             SELECT f.*, row_number() OVER (
-                       ORDER BY f.rank, mod(f.lane_at - 1 - mod(p_number, f.lanes) + f.lanes, f.lanes)) AS at
-              FROM (SELECT g.*, row_number() OVER (PARTITION BY g.lane_at ORDER BY g.priority, g.seq) AS rank,
+                       ORDER BY f.turn, mod(f.lane_at - 1 - mod(p_number, f.lanes) + f.lanes, f.lanes)) AS at
+              FROM (SELECT g.*, row_number() OVER (PARTITION BY g.lane_at ORDER BY g.priority, g.rank, g.seq) AS turn,
                            (SELECT max(o.lane_at) FROM open AS o) AS lanes
                       FROM bounded AS g
-                     WHERE g.horizon IS NULL OR ARRAY[g.priority, g.seq] <= g.horizon) AS f
+                     WHERE g.horizon IS NULL OR ARRAY[g.priority, g.rank, g.seq] <= g.horizon) AS f
         ), carried AS MATERIALIZED (
             SELECT o.at, k.key, k.nth, dense_rank() OVER (ORDER BY k.key COLLATE "C") AS i
               FROM ordered AS o CROSS JOIN LATERAL unnest(o.keys) WITH ORDINALITY AS k (key, nth)
              WHERE o.keys IS NOT NULL
         )
-        SELECT array_agg(x.place), array_agg(x.no), array_agg(x.lane_at),
+        SELECT array_agg(x.place), array_agg(x.no), array_agg(x.lane_at), array_agg(x.fifo),
                array_agg(coalesce(cardinality(x.keys), 0)), array_agg(x.suspect),
                array_agg(coalesce(x.deadline <= p_now, false)), bool_or(coalesce(x.deadline <= p_now, false)),
                (SELECT array_agg(c.i ORDER BY c.at, c.nth) FROM carried AS c),
@@ -99,18 +126,18 @@ BEGIN
                (SELECT array_agg(l.room ORDER BY l.lane_at)
                   FROM (SELECT DISTINCT o.lane_at, o.room FROM open AS o) AS l),
                EXISTS (SELECT 1 FROM found AS f WHERE f.nth = f.most)
-          INTO c_place, c_no, c_lane, c_keys, c_suspect, c_late, v_any_late, k_at, k_name, l_room, v_cut
+          INTO c_place, c_no, c_lane, c_fifo, c_keys, c_suspect, c_late, v_any_late, k_at, k_name, l_room, v_cut
           FROM (SELECT * FROM ordered ORDER BY ordered.at) AS x;
         EXIT WHEN c_no IS NULL;
 
         IF v_any_late THEN
-            SELECT e.o_keys INTO v_keys
+            SELECT e.o_keys, e.o_count INTO v_keys, v_expired
               FROM taskyard.expire_ready(p_now, ARRAY(
                        SELECT u.place FROM unnest(c_place, c_late) AS u (place, late) WHERE u.late)) AS e;
-            o_more := true;
-            IF v_keys IS NOT NULL THEN
-                PERFORM taskyard.passed_over(v_keys);
-                CONTINUE;  -- whoever waited behind them comes before what follows
+            IF v_expired > 0 THEN
+                PERFORM taskyard.passed_over(p_now, v_keys);
+                o_more := true;
+                CONTINUE;  -- whoever waited behind them, or depended on them, comes before what follows
             END IF;
         END IF;
 
@@ -136,7 +163,7 @@ BEGIN
             v_full := NULL;
             FOR j IN v_begin..v_end LOOP
                 IF k_room[k_at[j]] IS NULL THEN
-                    k_room[k_at[j]] := taskyard.key_room(k_name[k_at[j]]);
+                    k_room[k_at[j]] := taskyard.key_room(p_now, k_name[k_at[j]]);
                     k_first[k_at[j]] := k_room[k_at[j]];
                 END IF;
                 IF k_room[k_at[j]] <= 0 THEN
@@ -144,6 +171,10 @@ BEGIN
                     EXIT;
                 END IF;
             END LOOP;
+            IF v_full IS NOT NULL AND c_fifo[i] THEN
+                l_room[c_lane[i]] := 0;  -- the head or nothing, and nothing is parked
+                CONTINUE;
+            END IF;
             IF v_full IS NOT NULL THEN
                 p_place := array_append(p_place, c_place[i]);
                 p_key := array_append(p_key, k_name[v_full]);
@@ -153,7 +184,7 @@ BEGIN
                     -- It leaves room in another key to those who wait for that one. They are not
                     -- among the candidates yet, but come before whatever follows.
                     IF k_first[k_at[j]] IS NULL THEN
-                        k_room[k_at[j]] := taskyard.key_room(k_name[k_at[j]]);
+                        k_room[k_at[j]] := taskyard.key_room(p_now, k_name[k_at[j]]);
                         k_first[k_at[j]] := k_room[k_at[j]];
                     END IF;
                     v_stop := v_stop OR k_first[k_at[j]] > 0 AND EXISTS (
@@ -180,18 +211,19 @@ BEGIN
             DELETE FROM taskyard.ready WHERE ctid = ANY (ARRAY(SELECT l.place FROM locked AS l)) RETURNING *
         ), started AS (
             INSERT INTO taskyard.running (no, lease, request, started_at, attempt, lane, charged, losses,
-                                          keys, dedup)
+                                          keys, dedup, rank)
             SELECT g.no, p_lease, p_number, CASE WHEN g.no = ANY (t_later) THEN NULL ELSE p_now END,
-                   g.attempt + 1, g.lane, g.charged, g.losses, g.keys, g.dedup
+                   g.attempt + 1, g.lane, g.charged, g.losses, g.keys, g.dedup, g.rank
               FROM gone AS g
         ), holds AS (
             INSERT INTO taskyard.held (key, no)
             SELECT k.key, g.no FROM gone AS g CROSS JOIN LATERAL unnest(g.keys) AS k (key)
         )
-        SELECT array_agg(g.no), array_agg(g.dedup) FILTER (WHERE g.dedup IS NOT NULL)
-          INTO v_got, v_dedup FROM gone AS g;
+        SELECT array_agg(g.no), array_agg(g.dedup) FILTER (WHERE g.dedup IS NOT NULL), array_agg(g.lane),
+               (SELECT array_agg(k.key) FROM gone AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key))
+          INTO v_got, v_dedup, v_lanes, v_keys FROM gone AS g;
         IF coalesce(cardinality(v_got), 0) < cardinality(t_place) THEN
-            -- Another claimer was faster with some that have no limits.
+            -- Another claimer was faster with some that have no limits, or somebody is changing one.
             v_slots := v_slots + cardinality(t_now);
             v_ahead := v_ahead + cardinality(t_later);
             t_now := ARRAY(SELECT u.no FROM unnest(t_now) WITH ORDINALITY AS u (no, at)
@@ -200,9 +232,11 @@ BEGIN
                               WHERE u.no = ANY (v_got) ORDER BY u.at);
             v_slots := v_slots - cardinality(t_now);
             v_ahead := v_ahead - cardinality(t_later);
-            o_more := true;
+            o_more := (SELECT count(*) FROM taskyard.ready AS r WHERE r.ctid = ANY (t_place))
+                      < cardinality(t_place) - coalesce(cardinality(v_got), 0);
         END IF;
         PERFORM taskyard.free_started(v_dedup, v_got);
+        PERFORM taskyard.take_tokens(p_now, v_lanes, v_keys);
         o_now := o_now || t_now;
         o_later := o_later || t_later;
 
@@ -212,21 +246,23 @@ BEGIN
                 SELECT v.key, r.*
                   FROM unnest(p_place, p_key) AS v (place, key)
                        CROSS JOIN LATERAL (
-                           SELECT * FROM taskyard.ready AS q WHERE q.ctid = v.place OFFSET 0) AS r
+                           SELECT q.ctid AS place, * FROM taskyard.ready AS q
+                            WHERE q.ctid = v.place FOR UPDATE SKIP LOCKED) AS r
             ), gone AS (
-                DELETE FROM taskyard.ready WHERE ctid = ANY (p_place)
+                DELETE FROM taskyard.ready WHERE ctid = ANY (ARRAY(SELECT b.place FROM blocked AS b))
             )
             INSERT INTO taskyard.parked (key, seq, no, lane, route, attempt, charged, losses, priority,
-                                         special, rota, reason, keys, dedup, deadline, node)
+                                         special, reason, keys, dedup, deadline, node, rank, grp, urgency)
             SELECT b.key, b.seq, b.no, b.lane, b.route, b.attempt, b.charged, b.losses, b.priority,
-                   b.special, b.rota, b.reason, b.keys, b.dedup, b.deadline, b.node
+                   b.special, b.reason, b.keys, b.dedup, b.deadline, b.node, b.rank, b.grp, b.urgency
               FROM blocked AS b;
+            o_more := o_more OR FOUND;
+            PERFORM taskyard.watch_keys(p_now, p_key);
             -- Those behind them may have the same keys and move as they did: in sets that grow.
-            PERFORM taskyard.passed_over(v_left, least(v_reach, 200));
-            o_more := true;
+            PERFORM taskyard.passed_over(p_now, v_left, least(v_reach, 200));
         END IF;
         -- A set from which nothing was taken would be the same again.
-        EXIT WHEN NOT o_more AND cardinality(t_place) = 0;
+        EXIT WHEN NOT o_more AND v_got IS NULL;
         o_more := o_more OR v_cut OR v_slots = 0 AND v_ahead > 0;
         EXIT WHEN NOT o_more;
     END LOOP;

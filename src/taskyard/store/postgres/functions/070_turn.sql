@@ -6,9 +6,10 @@ CREATE OR REPLACE FUNCTION taskyard.turn(
     p_others json, p_errors text[], p_under bigint[],
     p_lease bigint, p_number bigint, p_room integer, p_want_ahead integer,
     OUT o_accepted bigint[], OUT o_accepted_attempt integer[], OUT o_accepted_lease bigint[],
-    OUT o_cancelled bigint[], OUT o_refused text,
+    OUT o_cancelled bigint[], OUT o_paused bigint[], OUT o_refused text,
     OUT o_no bigint[], OUT o_id text[], OUT o_route integer[], OUT o_lane integer[], OUT o_attempt integer[],
     OUT o_charged integer[], OUT o_max_charged integer[], OUT o_timeout bigint[], OUT o_payload text[],
+    OUT o_losses integer[], OUT o_run_at bigint[], OUT o_checkpoint text[], OUT o_now bigint,
     OUT o_ahead bigint[], OUT o_more boolean)
 LANGUAGE plpgsql
 {careful_plans} AS $$
@@ -41,7 +42,7 @@ BEGIN
              WHERE r.keys IS NOT NULL);
     END IF;
     IF p_lease IS NOT NULL AND NOT v_locked THEN
-        v_parts := taskyard.stretches(p_lease);
+        v_parts := taskyard.stretches(taskyard.moment(p_clock), p_lease);
         v_locked := taskyard.needs_lock(v_parts, least(p_room + p_want_ahead, 500));
     END IF;
     IF 0 = ANY (p_under) THEN
@@ -57,9 +58,10 @@ BEGIN
     END IF;
     PERFORM taskyard.lock_nodes(p_under || p_lease || v_unsaid);
     v_now := taskyard.moment(p_clock);
+    o_now := v_now;
 
     IF cardinality(p_nos) > 0 OR p_others IS NOT NULL THEN
-        SELECT e.* INTO o_accepted, o_accepted_attempt, o_accepted_lease, o_cancelled, v_freed
+        SELECT e.* INTO o_accepted, o_accepted_attempt, o_accepted_lease, o_cancelled, o_paused, v_freed
           FROM taskyard.end_attempts(v_now, p_nos, p_attempts, p_leases, p_results, p_others, p_errors) AS e;
         IF o_accepted IS NOT NULL THEN
             PERFORM taskyard.tell();
@@ -69,7 +71,7 @@ BEGIN
         END IF;
         IF p_lease IS NOT NULL AND NOT v_locked
            AND (p_others IS NOT NULL OR EXISTS (SELECT 1 FROM unnest(v_parts) AS s WHERE s.room <= 0)) THEN
-            v_parts := taskyard.stretches(p_lease);  -- they may have come back, or left room in a full lane
+            v_parts := taskyard.stretches(v_now, p_lease);  -- they may have come back, or left room in a full lane
         END IF;
     END IF;
     IF p_lease IS NULL THEN
@@ -92,13 +94,13 @@ BEGIN
           FROM (SELECT r.no, r.started_at FROM taskyard.running AS r
                        CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = r.no OFFSET 0) AS t
                  WHERE r.lease = p_lease AND r.request = p_number
-                 ORDER BY r.started_at IS NULL, t.priority, t.seq) AS x;
+                 ORDER BY r.started_at IS NULL, r.rank, t.priority, t.seq) AS x;
     ELSE
         o_refused := CASE
             WHEN NOT v_node.alive THEN 'this lease has run out'
             WHEN v_node.superseded THEN 'a newer incarnation of this node has registered'
             WHEN v_node.state <> 'ready' THEN 'this node is ' || v_node.state
-            WHEN (SELECT value FROM taskyard.meta WHERE name = 'paused') = 'true' THEN 'the yard is paused'
+            WHEN taskyard.yard_paused(v_now) THEN 'the yard is paused'
         END;
         v_free := greatest(0, least(p_room, v_node.slots - v_load.running));
         -- No more than 500 at a time: the answer is one row, and payloads may be large.
@@ -115,9 +117,9 @@ BEGIN
             v_got := cardinality(v_taken);
         ELSE
             SELECT s.o_no, s.o_id, s.o_route, s.o_lane, s.o_attempt, s.o_charged, s.o_max_charged,
-                   s.o_timeout, s.o_payload, s.o_priority, s.o_ahead, s.o_more
+                   s.o_timeout, s.o_payload, s.o_losses, s.o_run_at, s.o_priority, s.o_ahead, s.o_more
               INTO o_no, o_id, o_route, o_lane, o_attempt, o_charged, o_max_charged, o_timeout, o_payload,
-                   v_priorities, o_ahead, o_more
+                   o_losses, o_run_at, v_priorities, o_ahead, o_more
               FROM taskyard.search_freely(v_now, p_lease, p_number, v_slots, v_ahead, v_parts) AS s;
             v_got := coalesce(cardinality(o_no), 0);
             v_bodies := v_got - coalesce(cardinality(o_ahead), 0);
@@ -137,13 +139,14 @@ BEGIN
     END IF;
     IF cardinality(v_taken) > 0 THEN
         SELECT s.* INTO o_no, o_id, o_route, o_lane, o_attempt, o_charged, o_max_charged, o_timeout,
-                        o_payload, v_priorities
+                        o_payload, o_losses, o_run_at, v_priorities
           FROM taskyard.load(v_taken) AS s;
     END IF;
+    o_checkpoint := taskyard.checkpoints_of(o_no);
     IF v_got >= 100 THEN
         PERFORM taskyard.raise_floors(o_lane, o_route, v_priorities);
     ELSIF v_took > 2000 + 50 * v_got THEN
-        v_parts := coalesce(v_parts, taskyard.stretches(p_lease));
+        v_parts := coalesce(v_parts, taskyard.stretches(v_now, p_lease));
         IF v_took > 2000 + 50 * (v_got + cardinality(v_parts)) THEN
             -- Too long for what it took and where it looked: dead rows, or many that were parked.
             PERFORM taskyard.raise_floors(array_agg(s.lane), array_agg(s.route), array_agg(s.priority))

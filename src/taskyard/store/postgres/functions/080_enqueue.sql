@@ -85,76 +85,48 @@ BEGIN
 END
 $$;
 
--- enqueue: save these tasks; one whose id or dedup key is taken is left out and named with the task
--- that stands in its way. p_lane and p_route point into the lists of names; lists inside (keys,
--- requires) are joined by the unit separator, which no name contains. p_joined: the transaction is
--- one of the caller's and may last, so no lock is taken that others wait for if it can be helped.
-CREATE OR REPLACE FUNCTION taskyard.enqueue(
-    p_clock bigint, p_by_no bigint, p_by_attempt integer, p_by_lease bigint,
-    p_lanes text[], p_kinds text[], p_requires text[],
+-- lane_depth: how many wait in a lane, counted up to p_most.
+CREATE OR REPLACE FUNCTION taskyard.lane_depth(p_lane integer, p_most integer) RETURNS integer
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT count(*) FROM (
+            SELECT 1 FROM taskyard.ready AS r WHERE r.lane = p_lane
+            UNION ALL SELECT 1 FROM taskyard.parked AS w WHERE w.lane = p_lane
+            UNION ALL SELECT 1 FROM taskyard.pending AS p WHERE p.lane = p_lane
+            LIMIT p_most) AS waiting);
+END
+$$;
+
+-- full_keys: those of these keys that have no room.
+CREATE OR REPLACE FUNCTION taskyard.full_keys(p_now bigint, p_keys text[]) RETURNS text[]
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT array_agg(d.key)
+          FROM (SELECT DISTINCT k.key FROM unnest(p_keys) AS u (keys)
+                       CROSS JOIN LATERAL unnest(string_to_array(u.keys, E'\x1f')) AS k (key)) AS d
+         WHERE taskyard.key_room(p_now, d.key) <= 0);
+END
+$$;
+
+-- save: these tasks, with the numbers of their lanes and routes; one whose id or dedup key is taken is left
+-- out and named with the task that stands in its way. p_ordered are the lanes with an order of their own.
+CREATE OR REPLACE FUNCTION taskyard.save(
+    p_now bigint, p_clock bigint, p_ordered integer[],
     p_id text[], p_lane integer[], p_route integer[], p_priority smallint[], p_max_charged integer[],
     p_timeout bigint[], p_payload text[], p_run_at bigint[], p_delay bigint[], p_deadline bigint[],
-    p_keys text[], p_group text[], p_dedup text[], p_until text[],
+    p_keys text[], p_group text[], p_dedup text[], p_until text[], p_depends text[], p_on_failure text[],
     p_joined boolean,
-    OUT o_stale boolean, OUT o_left_out bigint[], OUT o_clash text[])
-LANGUAGE plpgsql
-{careful_plans} AS $$
+    OUT o_left_out bigint[], OUT o_clash text[])
+LANGUAGE plpgsql AS $$
 DECLARE
-    v_now    bigint;
-    v_lanes  integer[];
-    v_routes integer[];
-    v_nos    bigint[];
-    v_won    bigint[];
-    v_full   text[];
-    v_saved  bigint;
-    v_new    boolean;
-    v_one    record;
+    v_nos      bigint[] := ARRAY(SELECT nextval('taskyard.seq') FROM generate_series(1, cardinality(p_id)));
+    v_won      bigint[];
+    v_full     text[];
+    v_saved    bigint;
+    v_entrants taskyard.entrant[];
 BEGIN
-    o_stale := false;
-    IF cardinality(array_remove(p_dedup, NULL)) > 0
-       AND (SELECT count(DISTINCT u.id) FROM unnest(p_id) AS u (id)) < cardinality(p_id) THEN
-        -- Who is left out for an id leaves a dedup key to the next one: only one after the other tells.
-        FOR i IN 1..cardinality(p_id) LOOP
-            SELECT e.* INTO v_one FROM taskyard.enqueue(
-                p_clock, p_by_no, p_by_attempt, p_by_lease, p_lanes, p_kinds, p_requires, p_id[i:i],
-                p_lane[i:i], p_route[i:i], p_priority[i:i], p_max_charged[i:i], p_timeout[i:i],
-                p_payload[i:i], p_run_at[i:i], p_delay[i:i], p_deadline[i:i], p_keys[i:i], p_group[i:i],
-                p_dedup[i:i], p_until[i:i], p_joined) AS e;
-            o_stale := v_one.o_stale;
-            EXIT WHEN o_stale;
-            IF v_one.o_left_out IS NOT NULL THEN
-                o_left_out := o_left_out || i::bigint;
-                o_clash := o_clash || v_one.o_clash;
-            END IF;
-        END LOOP;
-        RETURN;
-    END IF;
-    v_lanes := taskyard.lane_numbers(p_lanes);
-    v_routes := taskyard.route_numbers(p_kinds, p_requires);
-    v_new := array_position(v_lanes, NULL) IS NOT NULL OR array_position(v_routes, NULL) IS NOT NULL;
-    IF v_new THEN
-        PERFORM taskyard.lock_names();
-    END IF;
-    IF p_by_no IS NOT NULL THEN
-        PERFORM 1 FROM taskyard.running
-          WHERE no = p_by_no AND attempt = p_by_attempt AND (p_by_lease = 0 OR lease = p_by_lease)
-            FOR KEY SHARE;
-        o_stale := NOT FOUND;
-    END IF;
-    IF o_stale OR cardinality(p_id) = 0 THEN
-        RETURN;
-    END IF;
-    IF v_new THEN
-        PERFORM taskyard.make_names(p_lanes, p_kinds, p_requires);
-        v_lanes := taskyard.lane_numbers(p_lanes);
-        v_routes := taskyard.route_numbers(p_kinds, p_requires);
-    END IF;
-    PERFORM taskyard.make_queues(array_agg(q.route), array_agg(q.lane), array_agg(q.priority))
-       FROM (SELECT DISTINCT v_routes[u.route] AS route, v_lanes[u.lane] AS lane, u.priority
-               FROM unnest(p_route, p_lane, p_priority) AS u (route, lane, priority)) AS q;
-    v_now := taskyard.moment(p_clock);
-    v_nos := ARRAY(SELECT nextval('taskyard.seq') FROM generate_series(1, cardinality(p_id)));
-
     IF cardinality(array_remove(p_dedup, NULL)) > 0 THEN
         -- In the order of the keys, so that two who want the same ones do not deadlock.
         WITH won AS (
@@ -173,31 +145,32 @@ BEGIN
     IF NOT p_joined AND cardinality(array_remove(p_keys, NULL)) > 0 THEN
         -- A task whose key is full waits for it at once, if nobody is changing who holds what just
         -- now; otherwise the first claim that looks at it parks it.
-        v_full := taskyard.full_keys(p_keys);
+        v_full := taskyard.full_keys(p_now, p_keys);
         IF v_full IS NOT NULL THEN
-            v_full := CASE WHEN taskyard.try_lock_room() THEN taskyard.full_keys(p_keys) END;
+            v_full := CASE WHEN taskyard.try_lock_room() THEN taskyard.full_keys(p_now, p_keys) END;
         END IF;
     END IF;
 
     WITH given AS MATERIALIZED (
-        SELECT u.no, u.id, v_lanes[u.lane] AS lane, v_routes[u.route] AS route, u.priority, u.max_charged,
-               u.timeout, u.payload, coalesce(u.run_at, v_now + coalesce(u.delay, 0)) AS run_at, u.deadline,
-               string_to_array(u.keys, E'\x1f') AS keys, u.grp, u.dedup, u.until
+        SELECT u.no, u.id, u.lane, u.route, u.priority, u.max_charged,
+               u.timeout, u.payload, coalesce(u.run_at, p_now + coalesce(u.delay, 0)) AS run_at, u.deadline,
+               string_to_array(u.keys, E'\x1f') AS keys, u.grp, u.dedup, u.until,
+               CASE WHEN u.depends IS NOT NULL THEN u.on_failure END AS on_failure
           FROM unnest(v_nos, p_id, p_lane, p_route, p_priority, p_max_charged, p_timeout, p_payload,
-                      p_run_at, p_delay, p_deadline, p_keys, p_group, p_dedup, p_until)
+                      p_run_at, p_delay, p_deadline, p_keys, p_group, p_dedup, p_until, p_depends, p_on_failure)
                AS u (no, id, lane, route, priority, max_charged, timeout, payload, run_at, delay, deadline,
-                     keys, grp, dedup, until)
+                     keys, grp, dedup, until, depends, on_failure)
     ), saved AS (
         INSERT INTO taskyard.tasks (no, seq, timeout, created_at, run_at, deadline, lane, route, max_charged,
-                                    priority, id, payload, keys, grp, dedup, dedup_until)
-        SELECT g.no, g.no, g.timeout, v_now, g.run_at, g.deadline, g.lane, g.route, g.max_charged,
-               g.priority, g.id, g.payload, g.keys, g.grp, g.dedup, g.until
+                                    priority, id, payload, keys, grp, dedup, dedup_until, on_failure)
+        SELECT g.no, g.no, g.timeout, p_now, g.run_at, g.deadline, g.lane, g.route, g.max_charged,
+               g.priority, g.id, g.payload, g.keys, g.grp, g.dedup, g.until, g.on_failure
           FROM given AS g
          WHERE g.dedup IS NULL OR g.no = ANY (v_won)
             ON CONFLICT (id) DO NOTHING
-        RETURNING no, lane, route, priority, run_at, deadline, keys, dedup
+        RETURNING no, lane, route, priority, run_at, deadline, keys, dedup, on_failure
     ), sorted AS (
-        SELECT s.*, s.run_at <= v_now AS due,
+        SELECT s.*, s.run_at <= p_now AND s.on_failure IS NULL AS due, s.lane = ANY (p_ordered) AS ordered,
                CASE WHEN s.keys IS NOT NULL AND v_full IS NOT NULL AND s.keys && v_full
                     THEN (SELECT k.key FROM unnest(s.keys) WITH ORDINALITY AS k (key, at)
                            WHERE k.key = ANY (v_full) ORDER BY k.at LIMIT 1) END AS full_key
@@ -206,21 +179,33 @@ BEGIN
         INSERT INTO taskyard.ready (seq, no, lane, route, priority, special, reason, keys, dedup, deadline)
         SELECT s.no, s.no, s.lane, s.route, s.priority, s.keys IS NOT NULL, 'created', s.keys, s.dedup,
                s.deadline
-          FROM sorted AS s WHERE s.due AND s.full_key IS NULL
+          FROM sorted AS s WHERE s.due AND s.full_key IS NULL AND NOT s.ordered
     ), parked AS (
         INSERT INTO taskyard.parked (key, seq, no, lane, route, priority, special, reason, keys, dedup, deadline)
         SELECT s.full_key, s.no, s.no, s.lane, s.route, s.priority, true, 'created', s.keys, s.dedup,
                s.deadline
-          FROM sorted AS s WHERE s.due AND s.full_key IS NOT NULL
+          FROM sorted AS s WHERE s.due AND s.full_key IS NOT NULL AND NOT s.ordered
     ), waits AS (
         INSERT INTO taskyard.pending (no, run_at, deadline, lane, reason)
-        SELECT s.no, s.run_at, s.deadline, s.lane, 'created' FROM sorted AS s WHERE NOT s.due
+        SELECT s.no, CASE WHEN s.on_failure IS NULL THEN s.run_at ELSE 9223372036854775807 END, s.deadline,
+               s.lane, 'created'
+          FROM sorted AS s WHERE NOT s.due
     ), named AS (
         INSERT INTO taskyard.task_keys (key, no)
         SELECT k.key, s.no FROM sorted AS s CROSS JOIN LATERAL unnest(s.keys) AS k (key)
          WHERE s.keys IS NOT NULL
     )
-    SELECT count(*) INTO v_saved FROM saved;
+    SELECT count(*),
+           array_agg(ROW(s.no, 0, 0, 0, 'created', NULL, NULL)::taskyard.entrant ORDER BY s.no)
+               FILTER (WHERE s.ordered AND s.due)
+      INTO v_saved, v_entrants FROM sorted AS s;
+    PERFORM taskyard.queue_up(p_now, v_entrants, false);
+    IF v_full IS NOT NULL THEN
+        PERFORM taskyard.watch_keys(p_now, v_full);
+    END IF;
+    IF cardinality(array_remove(p_depends, NULL)) > 0 THEN
+        PERFORM taskyard.save_dependencies(p_now, p_clock, v_nos, p_depends, p_joined);
+    END IF;
 
     IF v_saved > 0 THEN
         PERFORM taskyard.tell();
@@ -246,14 +231,350 @@ BEGIN
 END
 $$;
 
--- full_keys: those of these keys that have no room.
-CREATE OR REPLACE FUNCTION taskyard.full_keys(p_keys text[]) RETURNS text[]
+-- save_dependencies: of those of these tasks that were saved. What has ended already is looked at now, or,
+-- in a caller's transaction, at its end.
+CREATE OR REPLACE FUNCTION taskyard.save_dependencies(
+    p_now bigint, p_clock bigint, p_nos bigint[], p_depends text[], p_joined boolean) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_new bigint[];
+BEGIN
+    INSERT INTO taskyard.dependencies (no, place, on_no, on_id)
+    SELECT v.no, min(k.at), t.no, t.id
+      FROM unnest(p_nos, p_depends) AS v (no, depends)
+           CROSS JOIN LATERAL (SELECT 1 FROM taskyard.tasks AS a WHERE a.no = v.no OFFSET 0) AS saved
+           CROSS JOIN LATERAL unnest(string_to_array(v.depends, E'\x1f')) WITH ORDINALITY AS k (id, at)
+           CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.id = k.id OFFSET 0) AS t
+     GROUP BY v.no, t.no, t.id;
+    WITH made AS (
+        INSERT INTO taskyard.waits (no, waits_for)
+        SELECT v.no, count(*)
+          FROM unnest(p_nos) AS v (no)
+               CROSS JOIN LATERAL (SELECT 1 FROM taskyard.dependencies AS d WHERE d.no = v.no OFFSET 0) AS d
+         GROUP BY v.no
+        RETURNING no
+    )
+    SELECT array_agg(m.no) INTO v_new FROM made AS m;
+    IF p_joined THEN
+        INSERT INTO taskyard.unsettled (no, clock, xid)
+        SELECT n.no, p_clock, pg_current_xact_id() FROM unnest(v_new) AS n (no);
+    ELSIF v_new IS NOT NULL THEN
+        PERFORM taskyard.settle(p_now, v_new);
+    END IF;
+END
+$$;
+
+-- change_waiting: give a task that waits the payload, and perhaps the later time, of one that it stands in
+-- the way of; false if it does not wait. What may be claimed is put back as a new row: a claim that has
+-- seen the old one does not get it with the old payload.
+CREATE OR REPLACE FUNCTION taskyard.change_waiting(
+    p_no bigint, p_payload text, p_run_at bigint, p_joined boolean) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_place tid;
+    v_due   bigint;
+    t       taskyard.tasks%ROWTYPE;
+BEGIN
+    SELECT * INTO t FROM taskyard.tasks AS a WHERE a.no = p_no;
+    IF EXISTS (SELECT 1 FROM taskyard.waits AS w WHERE w.no = p_no AND w.waits_for > 0) THEN
+        IF NOT p_joined THEN
+            PERFORM taskyard.lock_waits(ARRAY[p_no]);
+        ELSIF EXISTS (SELECT 1 FROM taskyard.pending AS p WHERE p.no = p_no) THEN
+            -- Whoever it waits for must be able to end, however long the caller's transaction lasts.
+            UPDATE taskyard.tasks SET payload = p_payload WHERE no = p_no;
+            RETURN true;
+        END IF;
+    END IF;
+    FOR v_look IN 1..2 LOOP
+        SELECT r.ctid INTO v_place FROM taskyard.ready AS r
+         WHERE r.lane = t.lane AND r.route = t.route AND r.priority = ANY (ARRAY[0, t.priority]::smallint[])
+           AND r.seq = t.seq FOR UPDATE;
+        IF FOUND THEN
+            WITH gone AS (DELETE FROM taskyard.ready WHERE ctid = v_place RETURNING *)
+            INSERT INTO taskyard.ready (seq, no, lane, route, attempt, charged, losses, priority, special,
+                                        reason, keys, dedup, deadline, node, rank, grp, urgency)
+            SELECT seq, no, lane, route, attempt, charged, losses, priority, special, reason, keys, dedup,
+                   deadline, node, rank, grp, urgency FROM gone;
+            EXIT;
+        END IF;
+        SELECT r.ctid INTO v_place FROM taskyard.parked AS r
+         WHERE r.key = ANY (t.keys) AND r.lane = t.lane AND r.route = t.route
+           AND r.priority = ANY (ARRAY[0, t.priority]::smallint[]) AND r.seq = t.seq FOR UPDATE;
+        IF FOUND THEN
+            -- Looked at again, for whoever wakes it meanwhile passes it over.
+            WITH gone AS (DELETE FROM taskyard.parked WHERE ctid = v_place RETURNING *)
+            INSERT INTO taskyard.ready (seq, no, lane, route, attempt, charged, losses, priority, special,
+                                        reason, keys, dedup, deadline, node, rank, grp, urgency)
+            SELECT seq, no, lane, route, attempt, charged, losses, priority, special, reason, keys, dedup,
+                   deadline, node, rank, grp, urgency FROM gone;
+            EXIT;
+        END IF;
+        SELECT p.ctid, p.run_at INTO v_place, v_due FROM taskyard.pending AS p WHERE p.no = p_no FOR UPDATE;
+        IF FOUND THEN
+            IF p_run_at > v_due THEN
+                WITH gone AS (DELETE FROM taskyard.pending WHERE ctid = v_place RETURNING *)
+                INSERT INTO taskyard.pending (no, run_at, deadline, lane, attempt, charged, losses, reason, node)
+                SELECT no, p_run_at, deadline, lane, attempt, charged, losses, reason, node FROM gone;
+                UPDATE taskyard.tasks SET run_at = p_run_at WHERE no = p_no;
+            END IF;
+            EXIT;
+        END IF;
+        PERFORM 1 FROM taskyard.paused AS p WHERE p.no = p_no FOR UPDATE;
+        EXIT WHEN FOUND;
+        IF v_look = 2 THEN
+            RETURN false;
+        END IF;
+    END LOOP;
+    UPDATE taskyard.tasks SET payload = p_payload WHERE no = p_no;
+    RETURN true;
+END
+$$;
+
+-- clash: what becomes of the task that keeps a dedup key when another one wants it.
+CREATE OR REPLACE FUNCTION taskyard.clash(
+    p_id text, p_clash text, p_route integer, p_payload text, p_run_at bigint, p_joined boolean) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_no bigint;
+BEGIN
+    IF p_clash = 'keep' THEN
+        RETURN false;
+    END IF;
+    SELECT t.no INTO v_no
+      FROM taskyard.tasks AS t
+           JOIN taskyard.routes AS k ON k.no = t.route
+           JOIN taskyard.routes AS n ON n.no = p_route AND n.kind = k.kind
+     WHERE t.id = p_id;
+    RETURN FOUND AND taskyard.change_waiting(
+        v_no, p_payload, CASE p_clash WHEN 'debounce' THEN p_run_at END, p_joined);
+END
+$$;
+
+-- unknown_dependency: the first task these depend on that is neither there nor earlier in the call. Those
+-- that are there are not pruned before this transaction has ended.
+CREATE OR REPLACE FUNCTION taskyard.unknown_dependency(p_id text[], p_depends text[]) RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM 1 FROM taskyard.tasks AS t
+      WHERE t.id = ANY (ARRAY(
+                SELECT DISTINCT k.id FROM unnest(p_depends) AS v (depends)
+                       CROSS JOIN LATERAL unnest(string_to_array(v.depends, E'\x1f')) AS k (id)))
+      ORDER BY t.no FOR KEY SHARE;
+    RETURN (
+        SELECT k.id
+          FROM unnest(p_depends) WITH ORDINALITY AS v (depends, at)
+               CROSS JOIN LATERAL unnest(string_to_array(v.depends, E'\x1f')) WITH ORDINALITY AS k (id, nth)
+         WHERE NOT EXISTS (SELECT 1 FROM taskyard.tasks AS t WHERE t.id = k.id)
+           AND NOT coalesce(array_position(p_id, k.id) < v.at, false)
+         ORDER BY v.at, k.nth LIMIT 1);
+END
+$$;
+
+-- lock_lanes: those in which order or depth must be exact, before any number is taken.
+CREATE OR REPLACE FUNCTION taskyard.lock_lanes(p_lane integer[], p_group text[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_one record;
+BEGIN
+    FOR v_one IN
+        SELECT l.no FROM taskyard.lanes AS l
+         WHERE l.no = ANY (p_lane) AND (l.lane_order = 'fifo' OR l.max_depth IS NOT NULL) ORDER BY l.no
+    LOOP
+        PERFORM taskyard.lock_lane(v_one.no);
+    END LOOP;
+    FOR v_one IN
+        SELECT DISTINCT u.lane, hashtext(coalesce(u.grp, '')) & 15 AS share
+          FROM unnest(p_lane, p_group) AS u (lane, grp)
+               JOIN taskyard.lanes AS l ON l.no = u.lane AND l.lane_order = 'fair'
+         ORDER BY u.lane, share
+    LOOP
+        PERFORM taskyard.lock_group(v_one.lane, v_one.share);
+    END LOOP;
+END
+$$;
+
+-- enqueue: save these tasks; one whose id or dedup key is taken is left out and named with the task
+-- that stands in its way (and whether that one was changed); one that is refused is told why. p_lane and
+-- p_route point into the lists of names; lists inside (keys, requires, depends) are joined by the unit
+-- separator, which no name contains. p_joined: the transaction is one of the caller's and may last, so no
+-- lock is taken that others wait for if it can be helped.
+CREATE OR REPLACE FUNCTION taskyard.enqueue(
+    p_clock bigint, p_by_no bigint, p_by_attempt integer, p_by_lease bigint,
+    p_lanes text[], p_kinds text[], p_requires text[],
+    p_id text[], p_lane integer[], p_route integer[], p_priority smallint[], p_max_charged integer[],
+    p_timeout bigint[], p_payload text[], p_run_at bigint[], p_delay bigint[], p_deadline bigint[],
+    p_keys text[], p_group text[], p_dedup text[], p_until text[], p_clash text[], p_refuse boolean[],
+    p_depends text[], p_on_failure text[], p_joined boolean,
+    OUT o_stale boolean, OUT o_unknown text, OUT o_left_out bigint[], OUT o_clash text[],
+    OUT o_changed boolean[], OUT o_refused bigint[], OUT o_why text[])
+LANGUAGE plpgsql
+{careful_plans} AS $$
+DECLARE
+    v_now     bigint;
+    v_lanes   integer[];
+    v_routes  integer[];
+    v_lane    integer[];
+    v_route   integer[];
+    v_ordered integer[];
+    v_each    boolean;
+    v_new     boolean;
+BEGIN
+    o_stale := false;
+    v_lanes := taskyard.lane_numbers(p_lanes);
+    v_routes := taskyard.route_numbers(p_kinds, p_requires);
+    v_new := array_position(v_lanes, NULL) IS NOT NULL OR array_position(v_routes, NULL) IS NOT NULL;
+    IF v_new THEN
+        PERFORM taskyard.lock_names();
+    END IF;
+    IF p_by_no IS NOT NULL THEN
+        PERFORM 1 FROM taskyard.running
+          WHERE no = p_by_no AND attempt = p_by_attempt AND (p_by_lease = 0 OR lease = p_by_lease)
+            FOR KEY SHARE;
+        o_stale := NOT FOUND;
+    END IF;
+    IF o_stale OR cardinality(p_id) = 0 THEN
+        RETURN;
+    END IF;
+    IF cardinality(array_remove(p_depends, NULL)) > 0 THEN
+        o_unknown := taskyard.unknown_dependency(p_id, p_depends);
+        IF o_unknown IS NOT NULL THEN
+            RETURN;
+        END IF;
+    END IF;
+    IF v_new THEN
+        PERFORM taskyard.make_names(p_lanes, p_kinds, p_requires);
+        v_lanes := taskyard.lane_numbers(p_lanes);
+        v_routes := taskyard.route_numbers(p_kinds, p_requires);
+    END IF;
+    v_lane := ARRAY(SELECT v_lanes[u.lane] FROM unnest(p_lane) WITH ORDINALITY AS u (lane, at) ORDER BY u.at);
+    v_route := ARRAY(SELECT v_routes[u.route] FROM unnest(p_route) WITH ORDINALITY AS u (route, at) ORDER BY u.at);
+    -- Who is left out or refused leaves a dedup key or a place to the next: only one after the other tells.
+    v_each := true = ANY (p_refuse)
+           OR cardinality(array_remove(array_remove(p_clash, NULL), 'keep')) > 0
+           OR cardinality(array_remove(p_dedup, NULL)) > 0
+              AND (cardinality(array_remove(p_depends, NULL)) > 0
+                   OR (SELECT count(DISTINCT u.id) FROM unnest(p_id) AS u (id)) < cardinality(p_id));
+    v_ordered := '{}';
+    IF EXISTS (SELECT 1 FROM taskyard.lanes AS l
+                WHERE l.no = ANY (v_lanes) AND (l.ordered OR l.max_depth IS NOT NULL)) THEN
+        PERFORM taskyard.lock_lanes(v_lane, p_group);
+        v_ordered := ARRAY(SELECT l.no FROM taskyard.lanes AS l WHERE l.no = ANY (v_lanes) AND l.ordered);
+        v_each := v_each OR EXISTS (
+            SELECT 1
+              FROM taskyard.lanes AS l
+                   CROSS JOIN LATERAL (SELECT count(*) AS n FROM unnest(v_lane) AS u (lane)
+                                        WHERE u.lane = l.no) AS here
+             WHERE l.no = ANY (v_lanes) AND l.max_depth IS NOT NULL
+               AND taskyard.lane_depth(l.no, l.max_depth) + here.n > l.max_depth);
+    END IF;
+    PERFORM taskyard.make_queues(array_agg(q.route), array_agg(q.lane), array_agg(q.priority))
+       FROM (SELECT DISTINCT u.route, u.lane, u.priority
+               FROM unnest(v_route, v_lane, p_priority) AS u (route, lane, priority)) AS q
+      WHERE NOT q.lane = ANY (v_ordered);
+    v_now := taskyard.moment(p_clock);
+    IF v_each THEN
+        SELECT e.* INTO o_left_out, o_clash, o_changed, o_refused, o_why
+          FROM taskyard.enqueue_each(
+                   v_now, p_clock, v_ordered, p_id, v_lane, v_route, p_priority, p_max_charged, p_timeout,
+                   p_payload, p_run_at, p_delay, p_deadline, p_keys, p_group, p_dedup, p_until, p_clash,
+                   p_refuse, p_depends, p_on_failure, p_joined) AS e;
+    ELSE
+        SELECT s.* INTO o_left_out, o_clash
+          FROM taskyard.save(
+                   v_now, p_clock, v_ordered, p_id, v_lane, v_route, p_priority, p_max_charged, p_timeout,
+                   p_payload, p_run_at, p_delay, p_deadline, p_keys, p_group, p_dedup, p_until, p_depends,
+                   p_on_failure, p_joined) AS s;
+    END IF;
+END
+$$;
+
+-- enqueue_each: one after the other, so that each finds what those before it have left.
+CREATE OR REPLACE FUNCTION taskyard.enqueue_each(
+    p_now bigint, p_clock bigint, p_ordered integer[],
+    p_id text[], p_lane integer[], p_route integer[], p_priority smallint[], p_max_charged integer[],
+    p_timeout bigint[], p_payload text[], p_run_at bigint[], p_delay bigint[], p_deadline bigint[],
+    p_keys text[], p_group text[], p_dedup text[], p_until text[], p_clash text[], p_refuse boolean[],
+    p_depends text[], p_on_failure text[], p_joined boolean,
+    OUT o_left_out bigint[], OUT o_clash text[], OUT o_changed boolean[], OUT o_refused bigint[],
+    OUT o_why text[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_given   text[] := '{}';  -- ids that stand for those of other tasks
+    v_meant   text[] := '{}';
+    v_not     text[] := '{}';  -- ids that were refused
+    v_depends text[];
+    v_id      text;
+    v_why     text;
+    v_changed boolean;
+BEGIN
+    FOR i IN 1..cardinality(p_id) LOOP
+        v_changed := false;
+        v_depends := string_to_array(p_depends[i], E'\x1f');
+        SELECT t.id INTO v_id FROM taskyard.tasks AS t WHERE t.id = p_id[i];
+        IF v_id IS NULL AND p_dedup[i] IS NOT NULL THEN
+            SELECT t.id INTO v_id FROM taskyard.dedup AS d JOIN taskyard.tasks AS t ON t.no = d.no
+             WHERE d.key = p_dedup[i];
+        END IF;
+        IF v_id IS NULL THEN
+            v_why := CASE WHEN v_depends && v_not THEN 'it depends on a task that was refused' ELSE
+                coalesce(taskyard.no_place(p_lane[i]),
+                         CASE WHEN p_refuse[i] THEN taskyard.key_held(p_keys[i]) END) END;
+            IF v_why IS NOT NULL THEN
+                o_refused := o_refused || i::bigint;
+                o_why := o_why || v_why;
+                v_not := v_not || p_id[i];
+                CONTINUE;
+            END IF;
+            SELECT s.o_clash[1] INTO v_id
+              FROM taskyard.save(
+                       p_now, p_clock, p_ordered, p_id[i:i], p_lane[i:i], p_route[i:i], p_priority[i:i],
+                       p_max_charged[i:i], p_timeout[i:i], p_payload[i:i], p_run_at[i:i], p_delay[i:i],
+                       p_deadline[i:i], p_keys[i:i], p_group[i:i], p_dedup[i:i], p_until[i:i],
+                       ARRAY[(SELECT string_agg(coalesce(v_meant[array_position(v_given, d.id)], d.id), E'\x1f'
+                                                ORDER BY d.at)
+                                FROM unnest(v_depends) WITH ORDINALITY AS d (id, at))],
+                       p_on_failure[i:i], p_joined) AS s;
+            CONTINUE WHEN v_id IS NULL;
+        END IF;
+        IF v_id <> p_id[i] THEN
+            v_given := v_given || p_id[i];
+            v_meant := v_meant || v_id;
+            v_changed := taskyard.clash(v_id, p_clash[i], p_route[i], p_payload[i],
+                                        coalesce(p_run_at[i], p_now + coalesce(p_delay[i], 0)), p_joined);
+        END IF;
+        o_left_out := o_left_out || i::bigint;
+        o_clash := o_clash || v_id;
+        o_changed := o_changed || v_changed;
+    END LOOP;
+END
+$$;
+
+-- no_place: why a lane takes no more; NULL if it does. Needs the lock of the lane.
+CREATE OR REPLACE FUNCTION taskyard.no_place(p_lane integer) RETURNS text
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_lane  record;
+    v_depth integer;
+BEGIN
+    SELECT l.name, l.max_depth INTO v_lane FROM taskyard.lanes AS l WHERE l.no = p_lane;
+    IF v_lane.max_depth IS NULL THEN
+        RETURN NULL;
+    END IF;
+    v_depth := taskyard.lane_depth(p_lane, v_lane.max_depth);
+    IF v_depth < v_lane.max_depth THEN
+        RETURN NULL;
+    END IF;
+    RETURN format('lane %s is full: %s tasks wait, and its max depth is %s', v_lane.name, v_depth, v_lane.max_depth);
+END
+$$;
+
+-- key_held: which of these keys has no place left; NULL if all have.
+CREATE OR REPLACE FUNCTION taskyard.key_held(p_keys text) RETURNS text
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN (
-        SELECT array_agg(d.key)
-          FROM (SELECT DISTINCT k.key FROM unnest(p_keys) AS u (keys)
-                       CROSS JOIN LATERAL unnest(string_to_array(u.keys, E'\x1f')) AS k (key)) AS d
-         WHERE taskyard.key_room(d.key) <= 0);
+        SELECT 'key ' || k.key || ' is held'
+          FROM unnest(string_to_array(p_keys, E'\x1f')) WITH ORDINALITY AS k (key, at)
+         WHERE taskyard.key_places(k.key) <= 0 ORDER BY k.at LIMIT 1);
 END
 $$;

@@ -25,11 +25,32 @@ BEGIN
             '               JOIN taskyard.lanes AS l ON l.no = t.lane) AS s'
        INTO o_old, o_seen, o_at, o_no
       USING p_now, p_common, p_lanes, p_lane_ages, p_kinds, p_kind_ages, p_youngest, p_at, p_no, p_limit;
+    o_old := taskyard.not_needed(o_old);
     IF p_lock AND o_old IS NOT NULL THEN
-        -- One that had a new life since it was looked at has ended later.
-        o_old := ARRAY(SELECT d.no FROM taskyard.done AS d WHERE d.no = ANY (o_old) AND d.ended_at <= o_at
-                        ORDER BY d.no FOR UPDATE SKIP LOCKED);
+        -- One that had a new life since it was looked at has ended later; one that somebody makes a new
+        -- task depend on is locked.
+        o_old := ARRAY(SELECT d.no FROM taskyard.done AS d
+                              CROSS JOIN LATERAL (
+                                  SELECT 1 FROM taskyard.tasks AS t WHERE t.no = d.no FOR UPDATE SKIP LOCKED) AS t
+                        WHERE d.no = ANY (o_old) AND d.ended_at <= o_at
+                        ORDER BY d.no FOR UPDATE OF d SKIP LOCKED);
+        o_old := taskyard.not_needed(o_old);
     END IF;
+END
+$$;
+
+-- not_needed: those of these ended tasks that no task depends on which has not ended.
+CREATE OR REPLACE FUNCTION taskyard.not_needed(p_nos bigint[]) RETURNS bigint[]
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF p_nos IS NULL OR NOT EXISTS (SELECT 1 FROM taskyard.dependencies) THEN
+        RETURN p_nos;
+    END IF;
+    RETURN ARRAY(
+        SELECT u.no FROM unnest(p_nos) AS u (no)
+         WHERE NOT EXISTS (SELECT 1 FROM taskyard.dependencies AS d
+                            WHERE d.on_no = u.no
+                              AND NOT EXISTS (SELECT 1 FROM taskyard.done AS e WHERE e.no = d.no)));
 END
 $$;
 
@@ -63,6 +84,9 @@ BEGIN
          WHERE t.no = ANY (v_old) AND t.keys IS NOT NULL AND g.key = ANY (t.keys) AND g.no = t.no;
         DELETE FROM taskyard.failures WHERE no = ANY (v_old);
         DELETE FROM taskyard.progress WHERE no = ANY (v_old);
+        DELETE FROM taskyard.checkpoints WHERE no = ANY (v_old);
+        DELETE FROM taskyard.dependencies WHERE no = ANY (v_old);
+        DELETE FROM taskyard.waits WHERE no = ANY (v_old);
         DELETE FROM taskyard.done WHERE no = ANY (v_old);
         DELETE FROM taskyard.tasks WHERE no = ANY (v_old);
         DELETE FROM taskyard.audit WHERE no = p_line;
@@ -85,5 +109,14 @@ BEGIN
          WHERE f.at <= taskyard.moment(p_clock) - p_age));
     GET DIAGNOSTICS v_count = ROW_COUNT;
     RETURN v_count;
+END
+$$;
+
+-- prune_figures: remove the statistics of hours that are older.
+CREATE OR REPLACE FUNCTION taskyard.prune_figures(p_clock bigint, p_age bigint) RETURNS void
+LANGUAGE plpgsql
+{careful_plans} AS $$
+BEGIN
+    DELETE FROM taskyard.figures WHERE hour < taskyard.moment(p_clock) - p_age;
 END
 $$;

@@ -43,14 +43,15 @@ $$;
 -- beat: renew a lease: one small write, however many tasks run. A lease that ran out but was not
 -- rescued yet comes back to life: nobody took its tasks.
 CREATE OR REPLACE FUNCTION taskyard.beat(
-    p_clock bigint, p_lease bigint,
+    p_clock bigint, p_lease bigint, p_usage text,
     OUT o_lost boolean, OUT o_no bigint[], OUT o_attempt integer[], OUT o_asked text[])
 LANGUAGE plpgsql
 {careful_plans} AS $$
 DECLARE
     v_now bigint := taskyard.moment(p_clock);
 BEGIN
-    UPDATE taskyard.nodes SET until = v_now + lease_us, seen_at = v_now WHERE lease = p_lease;
+    UPDATE taskyard.nodes SET until = v_now + lease_us, seen_at = v_now, usage = coalesce(p_usage, usage)
+     WHERE lease = p_lease;
     SELECT n.* INTO o_lost, o_no, o_attempt, o_asked FROM taskyard.news(p_lease) AS n;
 END
 $$;

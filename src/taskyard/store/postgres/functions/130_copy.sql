@@ -3,6 +3,9 @@
 CREATE OR REPLACE FUNCTION taskyard.import_tasks(
     p_lanes text[], p_kinds text[], p_requires text[], p_tasks json) RETURNS void
 LANGUAGE plpgsql AS $$
+DECLARE
+    v_new    bigint[];
+    v_queued taskyard.entrant[];
 BEGIN
     PERFORM taskyard.lock_room();
     PERFORM taskyard.make_names(p_lanes, p_kinds, p_requires);
@@ -14,35 +17,33 @@ BEGIN
                    dedup_until text, dedup_kept boolean, attempt integer, charged integer,
                    max_charged integer, losses integer, timeout bigint, created_at bigint, run_at bigint,
                    deadline bigint, started_at bigint, ended_at bigint, node text, result text,
-                   progress json, failures json)
+                   rank bigint, progress json, checkpoint text, on_failure text, waits_for integer, depends_on json,
+                   failures json)
                JOIN taskyard.lanes AS l ON l.name = g.lane
                JOIN taskyard.routes AS r
                  ON r.kind = g.kind AND r.requires = string_to_array(g.requires, E'\x1f')
     ), saved AS (
         INSERT INTO taskyard.tasks (no, seq, timeout, created_at, run_at, deadline, lane, route, max_charged,
-                                    priority, id, payload, keys, grp, dedup, dedup_until)
+                                    priority, id, payload, keys, grp, dedup, dedup_until, on_failure)
         SELECT no, seq, timeout, created_at, run_at, deadline, lane_no, route_no, max_charged,
-               priority, id, payload, keys, grp, dedup, dedup_until
+               priority, id, payload, keys, grp, dedup, dedup_until,
+               CASE WHEN json_array_length(depends_on) > 0 THEN on_failure END
           FROM given
             ON CONFLICT DO NOTHING
         RETURNING no
-    ), lines AS (
-        INSERT INTO taskyard.queues (route, lane, priority)
-        SELECT DISTINCT g.route_no, g.lane_no, g.priority FROM given AS g
-         WHERE NOT EXISTS (SELECT 1 FROM taskyard.queues AS k
-                            WHERE k.route = g.route_no AND k.lane = g.lane_no AND k.priority = g.priority)
     ), fresh AS MATERIALIZED (
         SELECT g.* FROM given AS g JOIN saved AS s ON s.no = g.no
-    ), queued AS (
-        INSERT INTO taskyard.ready (seq, no, lane, route, attempt, charged, losses, priority, special,
-                                    reason, keys, dedup, deadline, node)
-        SELECT seq, no, lane_no, route_no, attempt, charged, losses, priority,
-               keys IS NOT NULL OR reason = 'rescued', reason, keys, dedup, deadline, node
-          FROM fresh WHERE state = 'queued'
     ), waits AS (
         INSERT INTO taskyard.pending (no, run_at, deadline, lane, attempt, charged, losses, reason, node)
-        SELECT no, run_at, deadline, lane_no, attempt, charged, losses, reason, node
+        SELECT no, CASE WHEN waits_for > 0 THEN 9223372036854775807 ELSE run_at END, deadline, lane_no, attempt,
+               charged, losses, reason, node
           FROM fresh WHERE state = 'pending'
+    ), rests AS (
+        INSERT INTO taskyard.paused (no, attempt, charged, losses, reason, node)
+        SELECT no, attempt, charged, losses, reason, node FROM fresh WHERE state = 'paused'
+    ), marked AS (
+        INSERT INTO taskyard.checkpoints (no, checkpoint)
+        SELECT no, checkpoint FROM fresh WHERE checkpoint IS NOT NULL
     ), ended AS (
         INSERT INTO taskyard.done (no, ended_at, started_at, attempt, charged, losses, state, reason, node,
                                    result)
@@ -57,12 +58,19 @@ BEGIN
     ), come AS (
         INSERT INTO taskyard.progress (no, progress)
         SELECT no, progress::text FROM fresh WHERE progress IS NOT NULL
+    ), failed AS (
+        INSERT INTO taskyard.failures (no, attempt, reason, at, started_at, node, error)
+        SELECT f.no, a.attempt, a.reason, a.at, a.started_at, a.node, coalesce(a.error::text, 'null')
+          FROM fresh AS f
+               CROSS JOIN LATERAL json_to_recordset(f.failures) AS a (
+                   attempt integer, reason text, at bigint, started_at bigint, node text, error json)
     )
-    INSERT INTO taskyard.failures (no, attempt, reason, at, started_at, node, error)
-    SELECT f.no, a.attempt, a.reason, a.at, a.started_at, a.node, coalesce(a.error::text, 'null')
-      FROM fresh AS f
-           CROSS JOIN LATERAL json_to_recordset(f.failures) AS a (
-               attempt integer, reason text, at bigint, started_at bigint, node text, error json);
+    SELECT array_agg(f.no),
+           array_agg(ROW(f.no, f.attempt, f.charged, f.losses, f.reason, f.node, f.rank)::taskyard.entrant
+                     ORDER BY f.no) FILTER (WHERE f.state = 'queued')
+      INTO v_new, v_queued FROM fresh AS f;
+    PERFORM taskyard.queue_up(0, v_queued, false);
+    PERFORM taskyard.import_dependencies(v_new, p_tasks);
     PERFORM taskyard.lock_floors();
     DELETE FROM taskyard.floors;
     -- What comes next comes behind them. Never back: others take numbers meanwhile.
@@ -74,23 +82,60 @@ BEGIN
 END
 $$;
 
--- import_settings: take over lanes, rules and the audit trail, oldest first; a number that is taken
--- is one that was copied before.
-CREATE OR REPLACE FUNCTION taskyard.import_settings(p_lanes json, p_rules json, p_audit json) RETURNS void
+-- import_dependencies: of those of these tasks that have any. Who does not wait, or whose dependency has
+-- ended, or was pruned where it comes from, counts it no more.
+CREATE OR REPLACE FUNCTION taskyard.import_dependencies(p_nos bigint[], p_tasks json) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    WITH given AS MATERIALIZED (
+        SELECT g.no, g.waits_for, g.depends_on
+          FROM json_to_recordset(p_tasks) AS g (no bigint, waits_for integer, depends_on json)
+         WHERE g.no = ANY (p_nos) AND json_array_length(g.depends_on) > 0
+    ), waiting AS (
+        INSERT INTO taskyard.waits (no, waits_for) SELECT g.no, g.waits_for FROM given AS g
+    )
+    INSERT INTO taskyard.dependencies (no, place, on_no, met, on_id)
+    SELECT g.no, d.place, coalesce(t.no, 0),
+           g.waits_for = 0 OR t.no IS NULL OR EXISTS (SELECT 1 FROM taskyard.done AS e WHERE e.no = t.no), d.id
+      FROM given AS g
+           CROSS JOIN LATERAL json_array_elements_text(g.depends_on) WITH ORDINALITY AS d (id, place)
+           LEFT JOIN taskyard.tasks AS t ON t.id = d.id;
+END
+$$;
+
+-- import_settings: take over lanes, rules, periodic tasks and the audit trail, oldest first; a number that
+-- is taken is one that was copied before.
+CREATE OR REPLACE FUNCTION taskyard.import_settings(p_lanes json, p_rules json, p_audit json, p_crons json)
+RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM taskyard.lock_room();
-    INSERT INTO taskyard.lanes (name, capacity, paused, paused_reason, lane_order)
-    SELECT g.name, g.capacity, g.paused, g.paused_reason, g."order"
+    INSERT INTO taskyard.lanes (name, capacity, paused, paused_reason, paused_until, lane_order, ageing,
+                                max_depth, rate, rate_interval, rate_burst)
+    SELECT g.name, g.capacity, g.paused, g.paused_reason, g.paused_until, g."order", g.ageing, g.max_depth,
+           g.rate, g.rate_interval, g.rate_burst
       FROM json_to_recordset(p_lanes) AS g (
-               name text, capacity integer, paused boolean, paused_reason text, "order" text)
+               name text, capacity integer, paused boolean, paused_reason text, paused_until bigint,
+               "order" text, ageing bigint, max_depth integer, rate text, rate_interval bigint,
+               rate_burst integer)
         ON CONFLICT (name) DO UPDATE
        SET capacity = excluded.capacity, paused = excluded.paused,
-           paused_reason = excluded.paused_reason, lane_order = excluded.lane_order;
-    INSERT INTO taskyard.key_rules (pattern, prefix, key_limit)
-    SELECT g.pattern, CASE WHEN g.pattern LIKE '%*' THEN left(g.pattern, -1) END, g."limit"
-      FROM json_to_recordset(p_rules) AS g (pattern text, "limit" integer)
-        ON CONFLICT (pattern) DO UPDATE SET key_limit = excluded.key_limit;
+           paused_reason = excluded.paused_reason, paused_until = excluded.paused_until,
+           lane_order = excluded.lane_order, ageing = excluded.ageing, max_depth = excluded.max_depth,
+           rate = excluded.rate, rate_interval = excluded.rate_interval, rate_burst = excluded.rate_burst;
+    INSERT INTO taskyard.key_rules (pattern, prefix, key_limit, rate, rate_interval, rate_burst)
+    SELECT g.pattern, CASE WHEN g.pattern LIKE '%*' THEN left(g.pattern, -1) END, g."limit", g.rate,
+           g.rate_interval, g.rate_burst
+      FROM json_to_recordset(p_rules) AS g (
+               pattern text, "limit" integer, rate text, rate_interval bigint, rate_burst integer)
+        ON CONFLICT (pattern) DO UPDATE
+       SET key_limit = excluded.key_limit, rate = excluded.rate, rate_interval = excluded.rate_interval,
+           rate_burst = excluded.rate_burst;
+    INSERT INTO taskyard.crons (name, cron, next_at, last_at)
+    SELECT g.name, g.cron, g.next_at, g.last_at
+      FROM json_to_recordset(p_crons) AS g (name text, cron text, next_at bigint, last_at bigint)
+        ON CONFLICT (name) DO UPDATE
+       SET cron = excluded.cron, next_at = excluded.next_at, last_at = excluded.last_at;
     INSERT INTO taskyard.audit (no, at, actor, action, subject, detail) OVERRIDING SYSTEM VALUE
     SELECT g.no, g.at, g.actor, g.action, g.subject, g.detail
       FROM json_to_recordset(p_audit) AS g (

@@ -1,11 +1,12 @@
 -- :export  whole tasks, newest first, with what is beside them
 WITH page AS MATERIALIZED (
     SELECT t.no, t.dedup_until,
-           EXISTS (SELECT 1 FROM taskyard.dedup AS d WHERE d.key = t.dedup AND d.no = t.no) AS kept
+           EXISTS (SELECT 1 FROM taskyard.dedup AS d WHERE d.key = t.dedup AND d.no = t.no) AS kept,
+           taskyard.rank_of(t) AS rank
       FROM taskyard.tasks AS t WHERE $1::bigint IS NULL OR t.no < $1
      ORDER BY t.no DESC LIMIT $2
 )
 SELECT json_build_object(
            'tasks', taskyard.tasks_json(ARRAY(SELECT page.no FROM page ORDER BY page.no DESC)),
-           'dedup', (SELECT coalesce(json_agg(json_build_array(page.dedup_until, page.kept)
-                                              ORDER BY page.no DESC), '[]') FROM page))
+           'beside', (SELECT coalesce(json_agg(json_build_array(page.dedup_until, page.kept, page.rank)
+                                               ORDER BY page.no DESC), '[]') FROM page))

@@ -14,6 +14,7 @@ SELECT taskyard.endings($1)
 SELECT json_build_object(
            'queued', (SELECT count(*) FROM taskyard.ready) + (SELECT count(*) FROM taskyard.parked),
            'pending', (SELECT count(*) FROM taskyard.pending),
+           'paused', (SELECT count(*) FROM taskyard.paused),
            'running', (SELECT count(*) FROM taskyard.running),
            'failed', bad.failed, 'cancelled', bad.cancelled,
            'completed', (SELECT count(*) FROM taskyard.done) - bad.failed - bad.cancelled)
@@ -24,7 +25,8 @@ SELECT json_build_object(
 -- :lanes
 SELECT coalesce(json_agg(json_build_object(
            'name', l.name, 'capacity', l.capacity, 'paused', l.paused, 'paused_reason', l.paused_reason,
-           'order', l.lane_order, 'running', coalesce(r.n, 0),
+           'paused_until', l.paused_until, 'max_depth', l.max_depth, 'rate', l.rate::json,
+           'order', l.lane_order, 'ageing', l.ageing / 1e6::double precision, 'running', coalesce(r.n, 0),
            'queued', coalesce(q.n, 0) + coalesce(w.n, 0), 'pending', coalesce(d.n, 0)) ORDER BY l.name), '[]')
   FROM taskyard.lanes AS l
        LEFT JOIN (SELECT lane, count(*) AS n FROM taskyard.running GROUP BY lane) AS r ON r.lane = l.no
@@ -45,7 +47,8 @@ SELECT coalesce(json_agg(json_build_object(
          ORDER BY waiting DESC, n.key LIMIT $1) AS k
 
 -- :key_rules
-SELECT coalesce(json_agg(json_build_object('pattern', pattern, 'limit', key_limit) ORDER BY pattern), '[]')
+SELECT coalesce(json_agg(json_build_object('pattern', pattern, 'limit', key_limit, 'rate', rate::json)
+                         ORDER BY pattern), '[]')
   FROM taskyard.key_rules
 
 -- :nodes
@@ -53,6 +56,7 @@ SELECT coalesce(json_agg(json_build_object(
            'id', n.id, 'lease', n.lease, 'state', n.state, 'kinds', n.kinds, 'slots', n.slots,
            'running', (SELECT count(*) FROM taskyard.running AS r WHERE r.lease = n.lease),
            'capabilities', n.capabilities, 'labels', n.labels::json, 'process', n.process::json,
+           'usage', n.usage::json,
            'registered_at', n.registered_at, 'seen_at', n.seen_at,
            'lease_seconds', n.lease_us / 1e6::double precision,
            'lease_left', (n.until - taskyard.moment($1)) / 1e6::double precision) ORDER BY n.lease), '[]')
@@ -70,3 +74,17 @@ SELECT coalesce(json_agg(json_build_object(
 
 -- :facts  what explain needs to know of a task that waits
 SELECT taskyard.facts($1, $2, $3)
+
+-- :crons  all periodic tasks, by name
+SELECT coalesce(json_agg(json_build_array(c.cron, c.next_at, c.last_at) ORDER BY c.name), '[]')
+  FROM taskyard.crons AS c
+
+-- :cron  one of them as it is kept
+SELECT coalesce(json_agg(c.cron), '[]') FROM taskyard.crons AS c WHERE c.name = $1
+
+-- :tallied  what was added since an hour
+SELECT coalesce(json_agg(json_build_object(
+           'kind', f.kind, 'lane', f.lane, 'what', f.what, 'bucket', f.bucket, 'n', f.n)
+           ORDER BY f.kind, f.lane, f.what, f.bucket), '[]')
+  FROM (SELECT kind, lane, what, bucket, sum(n) AS n FROM taskyard.figures WHERE hour >= $1
+         GROUP BY kind, lane, what, bucket) AS f

@@ -1,0 +1,83 @@
+"""Periodic tasks: the entries, and each tick started once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from taskyard.domain.clock import Instant
+from taskyard.domain.cron import Cron, CronEntry
+from taskyard.domain.task import Enqueue, NewTask
+from taskyard.store.postgres.connection import Database
+from taskyard.store.postgres.enqueue import ENQUEUE, enqueue_answers, enqueue_args
+from taskyard.store.postgres.turn import to_json
+
+_SET = "SELECT taskyard.set_cron($1, $2, $3, $4, $5, $6, $7)"
+_DROP = "SELECT taskyard.drop_cron($1, $2, $3)"
+_TICK = "SELECT taskyard.pass_tick($1, $2, $3, $4)"
+
+_cron = msgspec.json.Decoder(Cron).decode
+
+
+async def crons(database: Database) -> list[CronEntry]:
+    rows = await database.read(list[tuple[str, Instant | None, Instant | None]], "crons")
+    return [CronEntry(_cron(cron), next_at, last_at) for cron, next_at, last_at in rows]
+
+
+async def set_cron(
+    database: Database, clock: int, cron: Cron, next_at: Instant | None, actor: str
+) -> bool:
+    cron.check()
+    while True:
+        kept = await database.read(list[str], "cron", cron.name)
+        if kept and _stays(_cron(kept[0]), cron):
+            return False
+        old = kept[0] if kept else None
+        args = (clock, cron.name, old, to_json(cron), next_at, cron.schedule, actor)
+        if await database.value(_SET, *args):
+            return True
+
+
+def _stays(before: Cron, after: Cron) -> bool:
+    """Whether an entry is kept as it is: an operator's, or one that would not change."""
+    if after.declared and not before.declared:
+        return True
+    task = msgspec.structs.replace(after.task, id=before.task.id)
+    return msgspec.structs.replace(after, task=task) == before
+
+
+async def drop_cron(database: Database, clock: int, name: str, actor: str) -> bool:
+    return bool(await database.value(_DROP, clock, name, actor))
+
+
+async def fire_cron(
+    database: Database,
+    clock: int,
+    name: str,
+    ticks: tuple[Instant, Instant | None],
+    tasks: Sequence[NewTask],
+) -> list[Enqueue] | None:
+    """Ticks are the one that is due and the next. One transaction: whoever comes second waits for
+    the entry and finds its tick passed.
+    """
+    for task in tasks:
+        task.check()
+    async with database.transaction() as tx:
+        if not await tx.fetchval(database.here(_TICK), name, *ticks, bool(tasks)):
+            return None
+        row = await tx.fetchrow(database.here(ENQUEUE), *enqueue_args(clock, tasks))
+        return enqueue_answers(tasks, row)
+
+
+def cron_rows(entries: Sequence[CronEntry]) -> list[dict[str, object]]:
+    """As functions/130_copy.sql takes them."""
+    return [
+        {
+            "name": entry.cron.name,
+            "cron": to_json(entry.cron),
+            "next_at": entry.next_at,
+            "last_at": entry.last_at,
+        }
+        for entry in entries
+    ]
