@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from itertools import islice
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -49,13 +50,18 @@ class Cron(msgspec.Struct, frozen=True, kw_only=True):
         tick = next(self._simulation(as_datetime(moment)), None)
         return None if tick is None else as_instant(tick)
 
-    def _simulation(self, since: datetime) -> CronSim:
+    def latest(self, moment: Instant, count: int) -> list[Instant]:
+        """The last ticks up to this moment, in order, at most so many."""
+        back = self._simulation(as_datetime(moment + 1), reverse=True)  # yields what is before
+        return [as_instant(tick) for tick in islice(back, count)][::-1]
+
+    def _simulation(self, since: datetime, *, reverse: bool = False) -> CronSim:
         try:
             zone = ZoneInfo(self.timezone)
         except (KeyError, ValueError, OSError) as error:
             raise InvalidOption(f"cron {self.name}: no time zone {self.timezone!r}") from error
         try:
-            return CronSim(self.schedule, since.astimezone(zone))
+            return CronSim(self.schedule, since.astimezone(zone), reverse=reverse)
         except CronSimError as error:
             raise InvalidOption(
                 f"cron {self.name}: {self.schedule!r} is no schedule ({error}); "
@@ -83,7 +89,9 @@ def ticks(entry: CronEntry, now: Instant) -> Ticks:
     while tick is not None and tick <= now:
         passed.append(tick)
         if len(passed) > MAX_CAUGHT_UP:
-            del passed[0]
+            # Those of years would take long to count: only the last ones matter.
+            passed, tick = entry.cron.latest(now, MAX_CAUGHT_UP), entry.cron.after(now)
+            break
         tick = entry.cron.after(tick)
     match entry.cron.catch_up:
         case CatchUp.ALL:
