@@ -14,7 +14,7 @@ import pytest
 from redis import Redis
 
 from taskyard.domain.errors import ConfigurationError, StoreUnavailable
-from taskyard.domain.node import Lease, News
+from taskyard.domain.node import Lease, News, Usage
 from taskyard.domain.outcome import Finished
 from taskyard.domain.state import State
 from taskyard.engine.heartbeat import Heartbeat
@@ -157,7 +157,7 @@ class SilentCluster:
         self._link = BlockingLink(parse(f"redis+cluster://{places}"), Wording("silent"))
         stack.callback(self._link.close)
 
-    def beat(self, lease: Lease, *, timeout: float) -> News:
+    def beat(self, lease: Lease, *, timeout: float, usage: Usage | None = None) -> News:
         self._link.write("beat", lease, timeout=timeout)
         raise AssertionError("somebody has answered")
 

@@ -126,8 +126,8 @@ class Heartbeat:
     def _beat(self, now: float) -> bool:
         """Renew. Counts from before the call: the store's clock started no earlier."""
         try:
-            self._measure()
-            news = self._store.beat(self._lease, timeout=self._patience(now))
+            usage = self._measure()
+            news = self._store.beat(self._lease, timeout=self._patience(now), usage=usage)
         except Exception as error:
             log.warning("beat failed", lease=self._lease, error=str(error))
             self.steady_since = lease_time()

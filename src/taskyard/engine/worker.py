@@ -332,7 +332,8 @@ class Worker:
 
     @property
     def lease(self) -> Lease:
-        return self._membership.lease
+        """0 before its start."""
+        return self._membership.lease if self._started else 0
 
     @property
     def steady_for(self) -> float:
