@@ -8,7 +8,7 @@ import sys
 from taskyard import Yard
 from tests.engine import poison_kinds
 
-SLOTS = 20
+SLOTS = 50
 
 
 def poison_yard(url: str) -> Yard:

@@ -10,7 +10,7 @@ import pytest
 
 from taskyard import State, TaskQuery, Yard
 from taskyard.domain.clock import SECOND, Instant, as_datetime
-from taskyard.domain.cron import CatchUp, Cron, CronEntry
+from taskyard.domain.cron import MAX_CAUGHT_UP, CatchUp, Cron, CronEntry
 from taskyard.domain.errors import StoreUnavailable
 from taskyard.domain.lane import LaneChange
 from taskyard.domain.task import Enqueue, NewTask
@@ -18,7 +18,8 @@ from taskyard.engine.maintenance import cron as module
 from taskyard.engine.maintenance.cron import CronStarter, tick_id
 from tests.engine.waits import found, working
 
-HOUR: Instant = 3_600 * SECOND
+MINUTE: Instant = 60 * SECOND
+HOUR: Instant = 60 * MINUTE
 
 
 class Steward:
@@ -97,6 +98,21 @@ async def test_ticks_may_also_be_skipped(yard: Yard, starter: CronStarter) -> No
     seen = await entry(yard, "tidy")
     assert seen.next_at is not None
     assert seen.next_at > await yard.store.now()
+
+
+@pytest.mark.spec("lifecycle-18")
+async def test_an_entry_that_lay_still_for_years_is_caught_up_with_from_its_last_ticks(
+    yard: Yard, starter: CronStarter
+) -> None:
+    await yard.store.set_cron(hourly("tidy", schedule="* * * * *"), SECOND * 60, actor="ann")
+    before = await yard.store.now()
+    await starter.perform()
+    ids = await started(yard)
+    assert len(ids) == MAX_CAUGHT_UP
+    assert tick_id("tidy", before // MINUTE * MINUTE) in ids
+    seen = await entry(yard, "tidy")
+    assert seen.next_at is not None
+    assert seen.next_at > before
 
 
 @pytest.mark.spec("lifecycle-18")

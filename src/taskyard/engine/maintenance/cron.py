@@ -54,8 +54,7 @@ class CronStarter(Duty):
         if entry.next_at > now:
             return entry.next_at
         try:
-            # Of an entry that lay still for years, the ticks take a while to count.
-            found = await asyncio.to_thread(ticks, entry, now)
+            found = ticks(entry, now)
             await self._fire(entry, entry.next_at, found)
         except StoreError:
             raise  # not the entry's doing: the next one would fare no better
@@ -67,7 +66,7 @@ class CronStarter(Duty):
 
     async def _fire(self, entry: CronEntry, due: Instant, found: Ticks) -> None:
         name = entry.cron.name
-        tasks = [_task_of(entry.cron, tick) for tick in found.start]
+        tasks = [task_of(entry.cron, tick) for tick in found.start]
         answers = await self.store.fire_cron(name, due, tasks, found.next_at)
         if answers is None:
             log.debug("another one was faster", cron=name)
@@ -85,7 +84,7 @@ def tick_id(name: str, tick: Instant) -> str:
     return f"cron:{name}:{as_datetime(tick).isoformat()}"
 
 
-def _task_of(cron: Cron, tick: Instant) -> NewTask:
+def task_of(cron: Cron, tick: Instant) -> NewTask:
     task = msgspec.structs.replace(cron.task, id=tick_id(cron.name, tick))
     task.check()
     return task
