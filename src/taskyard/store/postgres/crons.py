@@ -10,12 +10,13 @@ from taskyard.domain.clock import Instant
 from taskyard.domain.cron import Cron, CronEntry
 from taskyard.domain.task import Enqueue, NewTask
 from taskyard.store.postgres.connection import Database
-from taskyard.store.postgres.enqueue import ENQUEUE, enqueue_answers, enqueue_args
+from taskyard.store.postgres.enqueue import TYPES, enqueue_answers, enqueue_args
 from taskyard.store.postgres.turn import to_json
 
 _SET = "SELECT taskyard.set_cron($1, $2, $3, $4, $5, $6, $7)"
 _DROP = "SELECT taskyard.drop_cron($1, $2, $3)"
-_TICK = "SELECT taskyard.pass_tick($1, $2, $3, $4)"
+_ARGS = ", ".join(f"${at}" for at in range(1, len(TYPES) + 4))
+_FIRE = f"SELECT * FROM taskyard.fire_cron({_ARGS})"  # noqa: S608
 
 _cron = msgspec.json.Decoder(Cron).decode
 
@@ -58,16 +59,11 @@ async def fire_cron(
     ticks: tuple[Instant, Instant | None],
     tasks: Sequence[NewTask],
 ) -> list[Enqueue] | None:
-    """Ticks are the one that is due and the next. One transaction: whoever comes second waits for
-    the entry and finds its tick passed.
-    """
+    """Ticks are the one that is due and the next."""
     for task in tasks:
         task.check()
-    async with database.transaction() as tx:
-        if not await tx.fetchval(database.here(_TICK), name, *ticks, bool(tasks)):
-            return None
-        row = await tx.fetchrow(database.here(ENQUEUE), *enqueue_args(clock, tasks))
-        return enqueue_answers(tasks, row)
+    row = await database.row(_FIRE, name, *ticks, *enqueue_args(clock, tasks))
+    return enqueue_answers(tasks, row) if row["o_fired"] else None
 
 
 def cron_rows(entries: Sequence[CronEntry]) -> list[dict[str, object]]:

@@ -34,16 +34,36 @@ BEGIN
 END
 $$;
 
--- pass_tick: let an entry wait for its next tick, if it still waits for p_due and is not paused. Whoever
--- comes second finds it waiting for another one. p_fires: something is started.
-CREATE OR REPLACE FUNCTION taskyard.pass_tick(p_name text, p_due bigint, p_next_at bigint, p_fires boolean)
-RETURNS boolean
+-- fire_cron: save these tasks, as enqueue does, and let the entry wait for its next tick, if it still waits
+-- for p_due and is not paused. Whoever comes second waits here and finds it waiting for another one.
+CREATE OR REPLACE FUNCTION taskyard.fire_cron(
+    p_name text, p_due bigint, p_next_at bigint,
+    p_clock bigint, p_by_no bigint, p_by_attempt integer, p_by_lease bigint,
+    p_lanes text[], p_kinds text[], p_requires text[],
+    p_id text[], p_lane integer[], p_route integer[], p_priority smallint[], p_max_charged integer[],
+    p_timeout bigint[], p_payload text[], p_run_at bigint[], p_delay bigint[], p_deadline bigint[],
+    p_keys text[], p_group text[], p_dedup text[], p_until text[], p_clash text[], p_refuse boolean[],
+    p_depends text[], p_on_failure text[], p_joined boolean,
+    OUT o_fired boolean, OUT o_stale boolean, OUT o_unknown text, OUT o_left_out bigint[], OUT o_clash text[],
+    OUT o_changed boolean[], OUT o_refused bigint[], OUT o_why text[])
 LANGUAGE plpgsql
 {careful_plans} AS $$
 BEGIN
-    UPDATE taskyard.crons
-       SET next_at = p_next_at, last_at = CASE WHEN p_fires THEN p_due ELSE last_at END
-     WHERE name = p_name AND next_at = p_due AND NOT (cron::json ->> 'paused')::boolean;
-    RETURN FOUND;
+    PERFORM 1 FROM taskyard.crons AS c
+      WHERE c.name = p_name AND c.next_at = p_due AND NOT (c.cron::json ->> 'paused')::boolean FOR UPDATE;
+    o_fired := FOUND;
+    IF NOT o_fired THEN
+        RETURN;
+    END IF;
+    SELECT e.* INTO o_stale, o_unknown, o_left_out, o_clash, o_changed, o_refused, o_why
+      FROM taskyard.enqueue(
+               p_clock, p_by_no, p_by_attempt, p_by_lease, p_lanes, p_kinds, p_requires, p_id, p_lane, p_route,
+               p_priority, p_max_charged, p_timeout, p_payload, p_run_at, p_delay, p_deadline, p_keys, p_group,
+               p_dedup, p_until, p_clash, p_refuse, p_depends, p_on_failure, p_joined) AS e;
+    IF o_unknown IS NULL THEN
+        UPDATE taskyard.crons
+           SET next_at = p_next_at, last_at = CASE WHEN cardinality(p_id) > 0 THEN p_due ELSE last_at END
+         WHERE name = p_name;
+    END IF;
 END
 $$;
