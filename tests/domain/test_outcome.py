@@ -10,6 +10,7 @@ from taskyard.domain.outcome import (
     Failed,
     LostRun,
     Outcome,
+    Paused,
     Released,
     Snoozed,
     Stopped,
@@ -53,6 +54,12 @@ def lost(
         losses=losses,
         started=started,
     )
+
+
+def alone(run: LostRun) -> Verdict:
+    """What becomes of a run that was the only one of its node."""
+    [verdict] = decide_lost([run])
+    return verdict
 
 
 def told(verdict: Verdict) -> tuple[State, Reason, int, bool]:
@@ -135,6 +142,7 @@ OUTCOMES: list[Outcome] = [
     Stopped(),
     Stopped(Reason.BODY),
     Released(),
+    Paused(),
     Died(ERROR, losses=0),
     Died(ERROR, losses=2),
 ]
@@ -197,7 +205,7 @@ def test_a_death_that_uses_up_the_budget_is_the_end() -> None:
 
 @pytest.mark.spec("engine-20", "engine-7")
 def test_a_lost_run_goes_back_charged_and_in_place() -> None:
-    verdict = decide_lost(lost())
+    verdict = alone(lost())
 
     assert told(verdict) == (State.QUEUED, Reason.RESCUED, 1, True)
     assert verdict.losses == 1
@@ -206,7 +214,7 @@ def test_a_lost_run_goes_back_charged_and_in_place() -> None:
 
 @pytest.mark.spec("engine-2", "engine-11", "engine-22")
 def test_a_lost_run_that_had_not_started_is_neither_charged_nor_counted() -> None:
-    verdict = decide_lost(lost(started=False, charged=8, losses=2))
+    verdict = alone(lost(started=False, charged=8, losses=2))
 
     assert told(verdict) == (State.QUEUED, Reason.RESCUED, 0, True)
     assert (verdict.losses, verdict.error) == (0, None)
@@ -215,14 +223,14 @@ def test_a_lost_run_that_had_not_started_is_neither_charged_nor_counted() -> Non
 @pytest.mark.spec("engine-22")
 def test_the_third_loss_is_poison() -> None:
     assert POISON_LOSSES == 3
-    assert told(decide_lost(lost(losses=1)))[:2] == (State.QUEUED, Reason.RESCUED)
-    assert told(decide_lost(lost(losses=2)))[:2] == (State.FAILED, Reason.POISON)
+    assert told(alone(lost(losses=1)))[:2] == (State.QUEUED, Reason.RESCUED)
+    assert told(alone(lost(losses=2)))[:2] == (State.FAILED, Reason.POISON)
 
 
 @pytest.mark.spec("engine-2", "engine-20")
 def test_a_loss_that_uses_up_the_budget_is_the_end() -> None:
-    assert told(decide_lost(lost(charged=1, max_charged=3)))[0] is State.QUEUED
-    assert told(decide_lost(lost(charged=2, max_charged=3)))[:2] == (State.FAILED, Reason.LOST)
+    assert told(alone(lost(charged=1, max_charged=3)))[0] is State.QUEUED
+    assert told(alone(lost(charged=2, max_charged=3)))[:2] == (State.FAILED, Reason.LOST)
 
 
 @pytest.mark.spec("engine-20", "engine-6")
@@ -239,7 +247,7 @@ def test_a_lost_run_that_was_asked_to_stop_is_cancelled(started: bool) -> None:
         asked="cancel",
     )
 
-    assert told(decide_lost(run))[:2] == (State.CANCELLED, Reason.OPERATOR)
+    assert told(alone(run))[:2] == (State.CANCELLED, Reason.OPERATOR)
 
 
 @pytest.mark.spec("engine-6", "engine-22")
@@ -252,14 +260,98 @@ def test_a_lost_run_that_was_asked_to_stop_is_cancelled(started: bool) -> None:
 def test_every_verdict_on_a_lost_run_is_one_the_table_allows(
     started: bool, charged: int, max_charged: int, losses: int
 ) -> None:
-    verdict = decide_lost(
-        lost(started=started, charged=charged, max_charged=max_charged, losses=losses)
-    )
+    verdict = alone(lost(started=started, charged=charged, max_charged=max_charged, losses=losses))
 
     assert allows(State.RUNNING, verdict.state, verdict.reason)
     if started and verdict.state is State.QUEUED:
         assert charged + 1 < max_charged
         assert losses + 1 < POISON_LOSSES
+
+
+@pytest.mark.spec("engine-25", "engine-2", "engine-7")
+def test_a_paused_body_is_not_charged_and_keeps_its_place() -> None:
+    assert told(decide(held(), Paused(), POLICY)) == (State.PAUSED, Reason.OPERATOR, 0, True)
+
+
+@pytest.mark.spec("engine-25", "engine-6")
+@pytest.mark.parametrize("outcome", OUTCOMES, ids=repr)
+def test_a_task_asked_to_pause_is_paused_unless_it_has_ended(outcome: Outcome) -> None:
+    plain = decide(held(), outcome, POLICY)
+
+    final = heed(plain, "pause")
+
+    assert final.state is (plain.state if plain.state in TERMINAL else State.PAUSED)
+    assert allows(State.RUNNING, final.state, final.reason)
+    assert (final.charge, final.error, final.delay) == (plain.charge, plain.error, plain.delay)
+    assert (final.keeps_place, final.losses) == (plain.keeps_place, plain.losses)
+
+
+runs = st.lists(
+    st.builds(
+        LostRun,
+        no=st.integers(1, 99),
+        id=st.just("t"),
+        attempt=st.integers(1, 9),
+        charged=st.integers(0, 9),
+        max_charged=st.integers(1, 9),
+        losses=st.integers(0, 3),
+        started=st.booleans(),
+        asked=st.sampled_from((None, None, "cancel", "pause")),
+    ),
+    max_size=6,
+)
+
+
+@pytest.mark.spec("engine-22")
+@given(runs=runs)
+def test_every_death_is_blamed_on_a_run_that_had_started(runs: list[LostRun]) -> None:
+    verdicts = decide_lost(runs)
+    blamed = [run for run, one in zip(runs, verdicts, strict=True) if one.losses]
+
+    assert [(one.no, one.id, one.attempt) for one in verdicts] == [
+        (run.no, run.id, run.attempt) for run in runs
+    ]
+    assert all(run.started for run in blamed)
+    assert bool(blamed) == any(run.started for run in runs)
+    for one in verdicts:
+        assert one.losses == one.charge == (one.error is not None)
+        assert allows(State.RUNNING, one.state, one.reason)
+
+
+@pytest.mark.spec("engine-22")
+@given(runs=runs)
+def test_a_suspect_is_blamed_only_where_no_other_ran(runs: list[LostRun]) -> None:
+    others = any(run.started and run.losses == 0 for run in runs)
+    for run, one in zip(runs, decide_lost(runs), strict=True):
+        if run.losses == 0:
+            assert one.losses == run.started
+        else:
+            assert one.losses == (run.started and not others)
+        if not one.losses and run.asked is None:
+            assert told(one) == (State.QUEUED, Reason.RESCUED, 0, True)
+
+
+@pytest.mark.spec("engine-22")
+@given(neighbours=st.integers(0, 5))
+def test_a_task_that_kills_its_node_each_time_is_poison_after_three(neighbours: int) -> None:
+    """However many innocents are with it at first; then it runs alone."""
+    losses = deaths = 0
+    while True:
+        beside = [] if losses else [lost() for _ in range(neighbours)]
+        one, *_ = decide_lost([lost(losses=losses, max_charged=99), *beside])
+        losses, deaths = losses + one.losses, deaths + 1
+        if one.state is State.FAILED:
+            break
+    assert (one.reason, losses, deaths) == (Reason.POISON, POISON_LOSSES, POISON_LOSSES)
+
+
+@pytest.mark.spec("engine-25", "engine-20")
+def test_a_lost_run_that_was_asked_to_pause_is_paused_in_place() -> None:
+    run = LostRun(
+        no=7, id="t", attempt=5, charged=0, max_charged=9, losses=0, started=True, asked="pause"
+    )
+
+    assert told(alone(run)) == (State.PAUSED, Reason.OPERATOR, 1, True)
 
 
 FAILED_REASONS = sorted(TRANSITIONS[State.RUNNING][State.FAILED])
