@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from taskyard.engine.usage import EXIT_MEMORY
 from tests.cli.program import Program
 
 
@@ -87,6 +88,16 @@ def test_a_thread_that_a_body_left_behind_cannot_keep_the_worker(taskyard: Progr
         assert worker.end() == 0
     assert [taskyard.task(task_id)["state"] for task_id in tasks] == ["queued", "queued"]
     assert taskyard.json("stats")["workers"] == []
+
+
+@pytest.mark.spec("lifecycle-13")
+def test_over_its_memory_limit_a_worker_leaves_with_a_code_of_its_own(
+    taskyard: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TASKYARD_WORKER_MEMORY_LIMIT", "1MB")
+    with taskyard.worker("--lease", "0.5") as worker:
+        assert worker.end() == EXIT_MEMORY
+        assert "over its memory limit" in worker.log
 
 
 def test_logs_are_structured(taskyard: Program) -> None:

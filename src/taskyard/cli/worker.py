@@ -15,7 +15,7 @@ import typer
 from taskyard.cli.application import load_yard
 from taskyard.cli.logs import set_up_logs
 from taskyard.domain.errors import ConfigurationError, InvalidOption
-from taskyard.settings import LogFormat, LogLevel, load
+from taskyard.settings import LogFormat, LogLevel, load, read_size
 from taskyard.yard import Yard
 
 LAST_CHANCE = 1.0
@@ -55,6 +55,12 @@ def worker(
             show_default="30",
         ),
     ] = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE", help="Beyond it, such as 2GB, it drains and ends.", show_default="none"
+        ),
+    ] = None,
     node: Annotated[
         str | None, typer.Option(metavar="ID", help="This worker's name.", show_default="made up")
     ] = None,
@@ -82,6 +88,7 @@ def worker(
                 "worker.capabilities": ("--capabilities", listed("--capabilities", capabilities)),
                 "worker.grace": ("--grace", grace),
                 "worker.lease": ("--lease", lease),
+                "worker.memory_limit": ("--memory-limit", memory_limit),
                 "log.level": ("--log-level", log_level),
                 "log.format": ("--log-format", LogFormat.JSON if as_json else log_format),
             }
@@ -97,6 +104,7 @@ def worker(
         raise ConfigurationError(
             f"{settings.app} declares no tasks, so there is nothing to work on"
         )
+    limit = settings.worker.memory_limit
     _run(
         yard,
         slots=settings.worker.slots,
@@ -105,6 +113,7 @@ def worker(
         grace=settings.worker.grace,
         lease_seconds=settings.worker.lease,
         node_id=node,
+        memory_limit=None if limit is None else read_size(limit),
     )
 
 
@@ -124,22 +133,29 @@ def listed(flag: str, text: str | None) -> list[str] | None:
 
 def _run(yard: Yard, **options: Any) -> None:
     runner = asyncio.Runner(loop_factory=_fast_loop())
-    if not runner.run(_work(yard, options)):
-        _leave()
+    all_ended, code = runner.run(_work(yard, options))
+    if not all_ended:
+        _leave(code)
     runner.close()
+    if code:
+        raise typer.Exit(code)
 
 
-async def _work(yard: Yard, options: dict[str, Any]) -> bool:
-    """Work; afterwards whether everything that ran on this loop has ended."""
+async def _work(yard: Yard, options: dict[str, Any]) -> tuple[bool, int]:
+    """Work; afterwards whether everything that ran on this loop has ended, and the exit code."""
     pool = ThreadPoolExecutor(thread_name_prefix="asyncio")
     asyncio.get_running_loop().set_default_executor(pool)
-    await yard.work(**options)
+    code = 0
+    try:
+        await yard.work(**options)
+    except SystemExit as leaving:
+        code = int(leaving.code or 0)
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
         task.cancel()
     if left and (await asyncio.wait(left, timeout=LAST_CHANCE))[1]:
-        return False
-    return _ended(pool)
+        return False, code
+    return _ended(pool), code
 
 
 def _ended(pool: ThreadPoolExecutor) -> bool:
@@ -150,10 +166,10 @@ def _ended(pool: ThreadPoolExecutor) -> bool:
     return not ending.is_alive()
 
 
-def _leave() -> None:
+def _leave(code: int) -> None:
     """Without waiting for bodies that do not stop: what was to be written has been written."""
     logging.shutdown()
-    os._exit(0)
+    os._exit(code)
 
 
 def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
