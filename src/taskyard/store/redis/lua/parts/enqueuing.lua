@@ -136,7 +136,8 @@ local function enqueue_one(number, task)
   if needed.refused then return { REFUSED, 'it depends on a task that was refused' } end
   local lane, special = lane_number(task[NEW_LANE])
   local row = special and lane_row(lane)
-  local why = (row and not needed.doomed and too_deep(task, lane, row)) or held_key(task)
+  -- One that is given up at once waits for nothing, so nothing refuses it.
+  local why = not needed.doomed and (row and too_deep(task, lane, row) or held_key(task))
   if why then return why end
   save(number, task, lane .. route_number(task[NEW_KIND], task[NEW_REQUIRES]), row, needed)
   if depths[lane] and not needed.doomed then depths[lane] = depths[lane] + 1 end
