@@ -39,7 +39,7 @@ def test_a_limit_is_a_number_or_none(taskyard: Program, wrong: str) -> None:
     taskyard.enqueue("greet", "name=x")
     done = taskyard.try_to("keys", "limit", "k", wrong)
     assert done.code == 2
-    assert "a limit is a number or none" in done.complaint
+    assert "a limit takes a number or none" in done.complaint
 
 
 def test_workers_are_listed_with_what_they_serve(taskyard: Program) -> None:

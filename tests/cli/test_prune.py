@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from taskyard.cli.prune import read_age
 from taskyard.domain.errors import InvalidOption
 from taskyard.domain.lane import Audited
+from taskyard.settings import read_age
 from taskyard.yard import Yard
 from tests.cli.program import Program
 

@@ -19,6 +19,7 @@ from taskyard.domain.errors import (
     ResultError,
     StaleAttempt,
     StoreError,
+    TaskRefused,
     TaskyardError,
 )
 
@@ -34,6 +35,7 @@ EXIT_CODES: Mapping[type[BaseException], int] = {
     NotFound: 3,
     IllegalTransition: 4,
     StaleAttempt: 4,
+    TaskRefused: 8,
     StoreError: 5,
     ConfigurationError: 6,
     InvalidHandler: 6,

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from taskyard.cli.group import group
 from taskyard.cli.machine import plain, print_json
+from taskyard.cli.rates import rate_text, read_limit, read_rate
 from taskyard.cli.render import cell, number, right, show, table
 from taskyard.cli.target import App, Json, Url, Where, actor, ask
 from taskyard.domain.errors import InvalidOption
@@ -64,36 +65,46 @@ def limit_key(
             metavar="N|none", help="How many may hold it; none: 1 again.", show_default=False
         ),
     ],
+    *,
+    rate: Annotated[
+        str | None,
+        typer.Option(metavar="N/TIME", help="How often one may start: 10/s, 100/m, 5/30s."),
+    ] = None,
+    burst: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="With --rate: so many at once after a quiet time.", min=1),
+    ] = None,
     url: Url = None,
     app: App = None,
     as_json: Json = False,
 ) -> None:
     """Set how many may hold a key, or each key with a prefix."""
-    most = _limit(limit)
+    if burst is not None and rate is None:
+        raise InvalidOption("--burst goes with --rate")
+    most = read_limit("a limit", limit)
+    often = None if rate is None else read_rate(rate, burst)
 
     async def change(yard: Yard) -> list[KeyRule]:
-        await yard.limit_key(pattern, most, actor=actor())
+        await yard.limit_key(pattern, most, rate=often, actor=actor())
         return await yard.key_rules()
 
     _show_rules(ask(Where(url, app), change), as_json)
-
-
-def _limit(text: str) -> int | None:
-    if text == "none":
-        return None
-    try:
-        return int(text)
-    except ValueError:
-        raise InvalidOption(f"a limit is a number or none, not {text!r}") from None
 
 
 def _show_rules(rules: Sequence[KeyRule], as_json: bool) -> None:
     if as_json:
         print_json([plain(rule) for rule in rules])
         return
-    rows = [(cell(rule.pattern), number(rule.limit)) for rule in rules]
+    rows = [
+        (
+            cell(rule.pattern),
+            number(rule.limit),
+            cell("" if rule.rate is None else rate_text(rule.rate), "dim"),
+        )
+        for rule in rules
+    ]
     show(
-        table(Column("keys"), right("limit"), rows=rows)
+        table(Column("keys"), right("limit"), Column(""), rows=rows)
         if rules
         else Text("no rules: each key is for one at a time")
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Annotated, Any
 
 import typer
 from rich.console import RenderableType
@@ -12,10 +12,12 @@ from rich.text import Text
 
 from taskyard.cli.group import group
 from taskyard.cli.machine import plain, print_json
-from taskyard.cli.render import cell, number, right, show, table
-from taskyard.cli.target import App, Json, Url, Where, actor, ask
+from taskyard.cli.rates import rate_text, read_limit, read_rate
+from taskyard.cli.render import cell, moment, number, right, show, table
+from taskyard.cli.target import App, For, Json, Url, Where, actor, ask
 from taskyard.domain.errors import InvalidOption, NotFound
-from taskyard.domain.lane import Lane
+from taskyard.domain.lane import Lane, Order
+from taskyard.settings import read_age
 from taskyard.yard import Yard
 
 commands = group("How much may run at once, and what is paused.")
@@ -40,21 +42,59 @@ def list_lanes(url: Url = None, app: App = None, as_json: Json = False) -> None:
 @commands.command("set")
 def set_lane(
     name: LaneName,
+    *,
     capacity: Annotated[
-        str, typer.Option(metavar="N|none", help="Most tasks running at once.", show_default=False)
-    ],
+        str | None, typer.Option(metavar="N|none", help="Most tasks running at once.")
+    ] = None,
+    max_depth: Annotated[
+        str | None,
+        typer.Option(metavar="N|none", help="Most tasks waiting; beyond it enqueue is refused."),
+    ] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option(metavar="N/TIME|none", help="How often one may start: 10/s, 100/m, 5/30s."),
+    ] = None,
+    burst: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="With --rate: so many at once after a quiet time.", min=1),
+    ] = None,
+    order: Annotated[
+        Order | None, typer.Option(help="By priority, by arrival alone, or by groups in turn.")
+    ] = None,
+    ageing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SECONDS|none", help="Waiting that counts as much as one step of priority."
+        ),
+    ] = None,
     url: Url = None,
     app: App = None,
     as_json: Json = False,
 ) -> None:
-    """Change how much of a lane may run at once.
+    """Change a lane, for all workers and at once.
 
-    Over all workers; a lane that is not there yet is made.
+    What is not said stays; a lane that is not there yet is made.
     """
-    limit = _capacity(capacity)
+    if burst is not None and rate is None:
+        raise InvalidOption("--burst goes with --rate")
+    said: dict[str, Any] = {}
+    if capacity is not None:
+        said["capacity"] = read_limit("--capacity", capacity)
+    if max_depth is not None:
+        said["max_depth"] = read_limit("--max-depth", max_depth)
+    if rate is not None:
+        said["rate"] = read_rate(rate, burst)
+    if order is not None:
+        said["order"] = order
+    if ageing is not None:
+        said["ageing"] = _seconds(ageing)
+    if not said:
+        raise InvalidOption(
+            "say what to change: --capacity, --max-depth, --rate, --order, --ageing"
+        )
 
     async def change(yard: Yard) -> Lane:
-        return await yard.set_lane(name, capacity=limit, actor=actor())
+        return await yard.set_lane(name, **said, actor=actor())
 
     _changed(Where(url, app), change, as_json)
 
@@ -62,9 +102,11 @@ def set_lane(
 @commands.command()
 def pause(
     name: LaneName,
+    *,
     reason: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Why, for those who wonder.")
     ] = None,
+    for_: For = None,
     url: Url = None,
     app: App = None,
     as_json: Json = False,
@@ -73,10 +115,11 @@ def pause(
 
     What runs goes on, and enqueue still works.
     """
+    span = None if for_ is None else read_age(for_)
 
     async def change(yard: Yard) -> Lane:
         await _require(yard, name)
-        return await yard.pause_lane(name, reason=reason, actor=actor())
+        return await yard.pause_lane(name, reason=reason, for_=span, actor=actor())
 
     _changed(Where(url, app), change, as_json)
 
@@ -92,13 +135,13 @@ def resume(name: LaneName, url: Url = None, app: App = None, as_json: Json = Fal
     _changed(Where(url, app), change, as_json)
 
 
-def _capacity(text: str) -> int | None:
+def _seconds(text: str) -> float | None:
     if text == "none":
         return None
     try:
-        return int(text)
+        return float(text)
     except ValueError:
-        raise InvalidOption(f"--capacity takes a number or none, not {text!r}") from None
+        raise InvalidOption(f"--ageing takes seconds or none, not {text!r}") from None
 
 
 async def _require(yard: Yard, name: str) -> None:
@@ -144,6 +187,21 @@ def _row(lane: Lane) -> tuple[Text, ...]:
 
 
 def _condition(lane: Lane) -> Text:
-    if not lane.paused:
-        return cell("")
-    return cell(f"paused: {lane.paused_reason}" if lane.paused_reason else "paused", "magenta")
+    """What is special about it: paused, and its rules."""
+    parts = [cell(", ".join(_rules(lane)), "dim")]
+    if lane.paused:
+        until = f" until {moment(lane.paused_until)}" if lane.paused_until else ""
+        why = f": {lane.paused_reason}" if lane.paused_reason else ""
+        parts.insert(0, cell(f"paused{until}{why}", "magenta"))
+    return Text("  ").join(part for part in parts if part)
+
+
+def _rules(lane: Lane) -> Iterator[str]:
+    if lane.order is not Order.PRIORITY:
+        yield lane.order
+    if lane.ageing is not None:
+        yield f"ageing {lane.ageing:g} s"
+    if lane.rate is not None:
+        yield rate_text(lane.rate)
+    if lane.max_depth is not None:
+        yield f"at most {lane.max_depth:,} wait"

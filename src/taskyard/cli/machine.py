@@ -12,7 +12,7 @@ from taskyard.cli.text import clean_json
 from taskyard.domain.clock import Instant, as_datetime
 from taskyard.domain.task import Task
 
-_TIMES = ("created_at", "run_at", "deadline", "started_at", "ended_at", "at")
+_TIMES = ("created_at", "run_at", "deadline", "started_at", "ended_at", "at", "paused_until")
 _TIMES_OF_NODES = ("registered_at", "seen_at")
 
 
@@ -32,6 +32,7 @@ def task_data(task: Task) -> dict[str, Any]:
     data: dict[str, Any] = plain(task)
     data["payload"] = parsed(task.payload)
     data["result"] = None if task.result is None else parsed(task.result)
+    data["checkpoint"] = None if task.checkpoint is None else parsed(task.checkpoint)
     data["failures"] = [_dated(failure) for failure in data["failures"]]
     return data
 

@@ -11,7 +11,7 @@ from typing import Annotated, Protocol, cast
 import typer
 
 import taskyard
-from taskyard.cli import keys, lanes, tasks
+from taskyard.cli import cron, keys, lanes, tasks
 from taskyard.cli.audit import audit
 from taskyard.cli.config import config
 from taskyard.cli.copy import copy
@@ -43,6 +43,7 @@ app.command()(enqueue)
 app.add_typer(tasks.commands, name="tasks")
 app.add_typer(lanes.commands, name="lanes")
 app.add_typer(keys.commands, name="keys")
+app.add_typer(cron.commands, name="cron")
 app.command()(stats)
 app.command()(top)
 app.command()(workers)

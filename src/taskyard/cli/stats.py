@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
 import typer
 from rich.console import Group, RenderableType
 from rich.live import Live
+from rich.table import Column
 from rich.text import Text
 
 from taskyard.cli.keys import key_table
@@ -19,8 +20,10 @@ from taskyard.cli.render import (
     STATE_STYLES,
     cell,
     console,
+    duration,
     heading,
     indented,
+    number,
     right,
     show,
     table,
@@ -32,9 +35,11 @@ from taskyard.domain.errors import InvalidOption
 from taskyard.domain.lane import Key, Lane
 from taskyard.domain.node import Node
 from taskyard.domain.state import State
+from taskyard.domain.statistics import KindStatistics, Times
 from taskyard.yard import Yard
 
 MOST_KEYS = 10
+MOSTLY = 0.9
 EVERY = 1.0
 
 
@@ -44,6 +49,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     lanes: list[Lane]
     nodes: list[Node]
     keys: list[Key]
+    kinds: list[KindStatistics]
 
 
 def stats(
@@ -74,6 +80,7 @@ async def _look(yard: Yard) -> Snapshot:
         lanes=await yard.lanes(),
         nodes=await yard.nodes(),
         keys=await yard.keys(MOST_KEYS),
+        kinds=await yard.statistics(),
     )
 
 
@@ -97,6 +104,7 @@ def _data(seen: Snapshot) -> dict[str, Any]:
         "lanes": [plain(lane) for lane in seen.lanes],
         "workers": [plain(node) for node in seen.nodes],
         "keys": [plain(key) for key in seen.keys],
+        "kinds": [{**plain(kind), "success": kind.success} for kind in seen.kinds],
     }
 
 
@@ -110,6 +118,9 @@ def _page(seen: Snapshot) -> Iterator[RenderableType]:
     if seen.keys:
         yield heading("Keys")
         yield indented(key_table(seen.keys))
+    if seen.kinds:
+        yield heading("Kinds, for a day")
+        yield indented(_kinds(seen.kinds))
 
 
 def _counts(counts: Mapping[State, int]) -> RenderableType:
@@ -119,3 +130,36 @@ def _counts(counts: Mapping[State, int]) -> RenderableType:
         for state, count in counts.items()
     ]
     return table(*columns, rows=[row])
+
+
+def _kinds(kinds: Sequence[KindStatistics]) -> RenderableType:
+    return table(
+        Column("kind"),
+        right("attempts"),
+        right("success"),
+        right("run p50"),
+        right("p95"),
+        right("p99"),
+        right("wait p50"),
+        right("p95"),
+        rows=[
+            (
+                cell(kind.kind),
+                number(kind.attempts),
+                _share(kind.success),
+                *(_time(kind.run, share) for share in ("p50", "p95", "p99")),
+                *(_time(kind.wait, share) for share in ("p50", "p95")),
+            )
+            for kind in kinds
+        ],
+    )
+
+
+def _share(success: float | None) -> Text:
+    if success is None:
+        return cell("-", "dim")
+    return cell(f"{success:.1%}", "red" if success < MOSTLY else "")
+
+
+def _time(times: Times, share: str) -> Text:
+    return cell(duration(getattr(times, share))) if times.count else cell("-", "dim")

@@ -6,18 +6,21 @@ from rich.text import Text
 
 from taskyard.cli.machine import print_json
 from taskyard.cli.render import show
-from taskyard.cli.target import App, Json, Url, Where, actor, ask
+from taskyard.cli.target import App, For, Json, Url, Where, actor, ask
+from taskyard.settings import read_age
 from taskyard.yard import Yard
 
 
-def pause(url: Url = None, app: App = None, as_json: Json = False) -> None:
+def pause(for_: For = None, url: Url = None, app: App = None, as_json: Json = False) -> None:
     """Start nothing new in any lane.
 
     What runs goes on, and enqueue still works.
     """
 
+    span = None if for_ is None else read_age(for_)
+
     async def change(yard: Yard) -> None:
-        await yard.pause(actor=actor())
+        await yard.pause(for_=span, actor=actor())
 
     ask(Where(url, app), change)
     _tell(paused=True, as_json=as_json)

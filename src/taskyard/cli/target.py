@@ -43,6 +43,10 @@ App = Annotated[
         "--app", metavar="APP", help="Use the store of this application.", show_default=False
     ),
 ]
+For = Annotated[
+    str | None,
+    typer.Option("--for", metavar="TIME", help="Go on by itself after this, such as 30m."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
@@ -61,7 +65,11 @@ class Where(msgspec.Struct, frozen=True):
 
 def ask(where: Where, question: Callable[[Yard], Awaitable[T]]) -> T:
     """Open the yard, ask, close it. A yard that is not there is not made."""
-    return asyncio.run(_ask(where.yard(), question))
+    return ask_yard(where.yard(), question)
+
+
+def ask_yard(yard: Yard, question: Callable[[Yard], Awaitable[T]]) -> T:
+    return asyncio.run(_ask(yard, question))
 
 
 async def _ask(yard: Yard, question: Callable[[Yard], Awaitable[T]]) -> T:

@@ -31,6 +31,7 @@ from taskyard.domain.state import Reason, State
 from taskyard.domain.task import FailedAttempt, Task
 
 NOTES_FROM = 110
+MOST_NAMED = 5
 MOST_OF_MESSAGE = 200
 
 _CONDITIONS = {
@@ -106,6 +107,9 @@ def task_page(task: Task, why: Explanation | None, now: Instant) -> Iterator[Ren
     yield indented(table(fixed(), fixed(), fixed(), Column(), rows=_timeline(task, now)))
     yield heading("Payload")
     yield block(pretty(task.payload))
+    if task.checkpoint is not None:
+        yield heading("Checkpoint")
+        yield block(pretty(task.checkpoint))
     if task.result is not None:
         yield heading("Result")
         yield block(pretty(task.result))
@@ -126,6 +130,7 @@ def _facts(task: Task) -> RenderableType:
             ("dedup", task.dedup),
             ("group", task.group),
             ("requires", ", ".join(task.requires)),
+            ("depends on", _depends(task)),
             ("runs", runs),
             ("timeout", duration(task.timeout)),
             ("deadline", None if task.deadline is None else moment(task.deadline)),
@@ -134,6 +139,16 @@ def _facts(task: Task) -> RenderableType:
             ("asked", f"to {task.asked}" if task.asked else None),
         ]
     )
+
+
+def _depends(task: Task) -> str:
+    if not task.depends_on:
+        return ""
+    shown = ", ".join(task.depends_on[:MOST_NAMED])
+    more = len(task.depends_on) - MOST_NAMED
+    tail = f" and {more:,} more" if more > 0 else ""
+    unmet = f" ({task.waits_for:,} not ended)" if task.waits_for else ""
+    return f"{shown}{tail}{unmet}"
 
 
 def explanation_lines(why: Explanation) -> Iterator[RenderableType]:

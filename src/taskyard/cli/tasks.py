@@ -20,7 +20,7 @@ from taskyard.domain.errors import TaskyardError
 from taskyard.domain.explain import Explanation
 from taskyard.domain.state import WAITING, State
 from taskyard.domain.task import Task, TaskQuery
-from taskyard.store.port import Cancellation
+from taskyard.store.port import Cancellation, Pausing
 from taskyard.yard import Yard
 
 commands = group("Look at tasks, and act on them.")
@@ -101,6 +101,28 @@ def cancel(task_ids: TaskIds, url: Url = None, app: App = None, as_json: Json = 
     async def act(yard: Yard, task_id: str) -> str:
         answer = await yard.cancel(task_id, actor=actor())
         return "asked to stop" if answer is Cancellation.ASKED else "cancelled"
+
+    _each(Where(url, app), task_ids, act, as_json)
+
+
+@commands.command()
+def pause(task_ids: TaskIds, url: Url = None, app: App = None, as_json: Json = False) -> None:
+    """Pause waiting tasks; ask running ones to end at their next checkpoint."""
+
+    async def act(yard: Yard, task_id: str) -> str:
+        answer = await yard.pause_task(task_id, actor=actor())
+        return "asked to pause" if answer is Pausing.ASKED else "paused"
+
+    _each(Where(url, app), task_ids, act, as_json)
+
+
+@commands.command()
+def resume(task_ids: TaskIds, url: Url = None, app: App = None, as_json: Json = False) -> None:
+    """Let paused tasks go on where they were."""
+
+    async def act(yard: Yard, task_id: str) -> str:
+        await yard.resume_task(task_id, actor=actor())
+        return (await yard.get(task_id)).state
 
     _each(Where(url, app), task_ids, act, as_json)
 
