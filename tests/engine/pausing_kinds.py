@@ -27,7 +27,9 @@ class Place(msgspec.Struct):
 
 def begun(ctx: Context, folder: str, stop_at: int) -> int:
     place = ctx.saved_as(Place)
-    Path(folder, "at").write_text(f"{ctx.attempt} {ctx.saved}")
+    draft = Path(folder, "draft")
+    draft.write_text(f"{ctx.attempt} {ctx.saved}")
+    draft.rename(Path(folder, "at"))  # there only once it is whole
     return 0 if place is None else min(place.count, stop_at)
 
 
