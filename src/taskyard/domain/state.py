@@ -48,7 +48,7 @@ TRANSITIONS: Mapping[State, Mapping[State, frozenset[Reason]]] = {
         State.QUEUED: frozenset({Reason.DUE, Reason.DEPENDENCY, Reason.OPERATOR}),
         State.PAUSED: _BY_HAND,
         State.CANCELLED: _BY_HAND | {Reason.DEPENDENCY},
-        State.FAILED: frozenset({Reason.DEPENDENCY, Reason.EXPIRED}),
+        State.FAILED: frozenset({Reason.DEPENDENCY, Reason.EXPIRED, Reason.UNDECODABLE}),
     },
     State.QUEUED: {
         State.RUNNING: frozenset({Reason.CLAIMED}),
@@ -76,7 +76,7 @@ TRANSITIONS: Mapping[State, Mapping[State, frozenset[Reason]]] = {
     State.PAUSED: {
         State.PENDING: _BY_HAND,
         State.QUEUED: _BY_HAND,
-        State.CANCELLED: _BY_HAND,
+        State.CANCELLED: _BY_HAND | {Reason.DEPENDENCY},
     },
 }
 
