@@ -121,7 +121,7 @@ INTENDED = [
     ("keys", "heads", "taskyard_parked (parked_on=?"),
     ("keys", "waited", "taskyard_parked (parked_on=?"),
     ("keys", "held", "PRIMARY KEY (key=?)"),
-    ("keys", "patterns_waited", "taskyard_parked (parked_on>?)"),
+    ("keys", "all_waited", "taskyard_parked (parked_on>?)"),
     ("rates", "buckets", "PRIMARY KEY (key=?)"),
     ("rates", "due", "taskyard_buckets_opening (opens_at>? AND opens_at<?)"),
     ("rates", "forget_full", "taskyard_buckets_full (full_at<?)"),
@@ -197,7 +197,7 @@ def scans(lines: list[str], sql: str) -> list[str]:
 def test_no_statement_reads_all_tasks(db: apsw.Connection, where: str, sql: str) -> None:
     lines = plan(db, sql)
 
-    if where == "keys:list":  # reads the keys that are held, which are as many as run
+    if where in ("keys:list", "unreadable:release"):  # what is held is as much as runs
         lines = [line for line in lines if "taskyard_held" not in line]
     assert scans(lines, sql) == []
 

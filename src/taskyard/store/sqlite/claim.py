@@ -9,13 +9,17 @@ import msgspec
 from taskyard.domain.admission import Admission, Candidate, Room, admit, interleave
 from taskyard.domain.clock import Instant
 from taskyard.domain.lane import Order
-from taskyard.domain.node import NodeState
+from taskyard.domain.node import Lease, NodeState
+from taskyard.domain.outcome import Verdict
+from taskyard.domain.state import Reason, State
 from taskyard.domain.task import Claimed
 from taskyard.store.port import Claim, ClaimRequest
-from taskyard.store.sqlite import candidates, due, keys, rates
+from taskyard.store.sqlite import candidates, dependencies, due, keys, rates
 from taskyard.store.sqlite.candidates import MAX_SET, Stream
+from taskyard.store.sqlite.finish import finish
 from taskyard.store.sqlite.found import Found
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
+from taskyard.store.sqlite.unreadable import UNREADABLE, corrupt, name, sift
 
 # A claim looks at so many sets of candidates at most; what it parks on the way stays parked, so
 # the next claim goes on where this one stopped. Where much is parked the sets grow: whoever waits
@@ -48,7 +52,8 @@ def claim(tx: Tx, request: ClaimRequest) -> Claim:
     if request.number <= node.last_request:
         again = tx.rows(list[tuple[int, bool]], sql["again"], request.lease, request.number)
         ahead = frozenset(no for no, started in again if not started)
-        return Claim(_load(tx, [no for no, _ in again]), ahead)
+        tasks, spoiled = _load(tx, request.lease, [no for no, _ in again])
+        return Claim(tasks, ahead, more=spoiled)
     refused = _refusal(node)
     if refused is not None:
         return Claim([], refused=refused)
@@ -90,8 +95,9 @@ class _Search:
         taken = self._now + self._later
         if taken:
             self._tx.run(self._sql["answered"], self._request.lease, self._request.number)
-        room_left = self._slots > 0
-        return Claim(_load(self._tx, taken), frozenset(self._later), more=more and room_left)
+        tasks, spoiled = _load(self._tx, self._request.lease, taken)
+        more = spoiled or (more and self._slots > 0)
+        return Claim(tasks, frozenset(self._later), more=more)
 
     def _round(self) -> bool:
         """One set of candidates; says whether another look could find more."""
@@ -99,7 +105,13 @@ class _Search:
         streams = candidates.streams(tx, self._request.lease, self._slots)
         if not streams:
             return False
-        look = candidates.look(tx, streams, min(self._slots + self._ahead, MAX_SET), self._reach)
+        try:
+            want = min(self._slots + self._ahead, MAX_SET)
+            look = candidates.look(tx, streams, want, self._reach)
+        except UNREADABLE:
+            if self._set_aside(streams):
+                return True  # whoever waited behind them may come before the others
+            raise
         if keys.passed_over(tx, look.moved_back):
             return True  # whoever waited behind them comes before what follows
         found = list(interleave(list(look.lanes.values()), start=self._request.number))
@@ -119,6 +131,11 @@ class _Search:
         moved = bool(expired or admission.parked)
         # Tasks that may not be claimed ahead would be found again and again.
         return moved or (look.cut_short and bool(admission.admitted or admission.ahead))
+
+    def _set_aside(self, streams: list[Stream]) -> bool:
+        lanes = numbers({stream.lane for stream in streams})
+        ready = self._tx.rows(list[int], self._tx.sql("unreadable")["ready"], lanes)
+        return dependencies.set_aside(self._tx, ready)
 
     def _admit(self, found: list[Found], streams: list[Stream], free: dict[str, int]) -> Admission:
         room = Room(
@@ -194,10 +211,39 @@ def _is_late(found: Found, now: Instant) -> bool:
     return found.deadline is not None and found.deadline <= now
 
 
-def _load(tx: Tx, taken: list[int]) -> list[Claimed]:
-    """In portions: a thousand of the largest payloads would not fit into one text."""
+def _load(tx: Tx, lease: Lease, taken: list[int]) -> tuple[list[Claimed], bool]:
+    """In portions: a thousand of the largest payloads would not fit into one text.
+
+    One that cannot be read fails; says whether there was one.
+    """
+    load = tx.sql("claim")["load"]
     rows: list[Claimed] = []
+    bad: dict[int, Exception] = {}
     for at in range(0, len(taken), LOADED_AT_ONCE):
-        portion = numbers(taken[at : at + LOADED_AT_ONCE])
-        rows += tx.rows(list[_ClaimedRow], tx.sql("claim")["load"], portion, tx.now)
-    return rows
+        portion = taken[at : at + LOADED_AT_ONCE]
+        found, spoiled = sift(
+            lambda part: tx.rows(list[_ClaimedRow], load, numbers(part), tx.now), portion
+        )
+        rows += found
+        bad |= spoiled
+    if bad:
+        _fail(tx, lease, bad)
+    return rows, bool(bad)
+
+
+def _fail(tx: Tx, lease: Lease, bad: dict[int, Exception]) -> None:
+    attempts = tx.rows(list[tuple[int, int]], tx.sql("claim")["attempts"], numbers(bad))
+    verdicts = [
+        Verdict(
+            no=no,
+            id=name(tx, no),
+            attempt=attempt,
+            lease=lease,
+            state=State.FAILED,
+            reason=Reason.UNDECODABLE,
+            charge=1,
+            error=corrupt(bad[no]),
+        )
+        for no, attempt in attempts
+    ]
+    finish(tx, verdicts)

@@ -9,13 +9,12 @@ import msgspec
 from taskyard.domain.clock import Instant
 from taskyard.domain.state import TERMINAL, Reason, State
 from taskyard.domain.task import OnFailure
-from taskyard.store.sqlite import order
+from taskyard.store.sqlite import order, unreadable
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
+from taskyard.store.sqlite.unreadable import UNREADABLE, Ending
 
 Edge = tuple[int, int, str, int]
 """The task, the place among those it depends on, the other's id, and 1 if that has not ended."""
-
-Ending = tuple[str, State]
 
 
 class _Dependent(msgspec.Struct, array_like=True):
@@ -48,11 +47,18 @@ def ended(tx: Tx, endings: Sequence[Ending]) -> None:
         endings = _ended(tx, dict(endings))
 
 
+def set_aside(tx: Tx, nos: Sequence[int]) -> bool:
+    """End those of these tasks that cannot be read; says whether there was one."""
+    before = tx.db.total_changes()
+    ended(tx, unreadable.set_aside(tx, nos))
+    return tx.db.total_changes() != before
+
+
 def _ended(tx: Tx, states: dict[str, State]) -> list[Ending]:
-    """Answers the dependents that were cancelled and have dependents of their own."""
+    """Answers the dependents that ended too and have dependents of their own."""
     sql = tx.sql("dependencies")
     ids = to_json(list(states))
-    found = tx.rows(list[_Dependent], sql["dependents"], ids)
+    found, endings = _dependents(tx, ids)
     tx.run(sql["meet"], ids)
     left: dict[int, _Dependent] = {}
     cancelled: dict[int, tuple[_Dependent, str]] = {}
@@ -63,17 +69,28 @@ def _ended(tx: Tx, states: dict[str, State]) -> list[Ending]:
             left.setdefault(one.no, one).waits_for -= 1
     going = [one for one in left.values() if one.no not in cancelled]
     if going:
-        _go_on(tx, going)
+        endings += _go_on(tx, going)
     if cancelled:
         tx.run(sql["cancel"], numbers(sorted(cancelled)), tx.now)
         tx.audit(
             "system",
             [("dependency", f"task:{one.id}", detail) for one, detail in cancelled.values()],
         )
-    return [(one.id, State.CANCELLED) for one, _ in cancelled.values() if one.awaited]
+    return endings + [(one.id, State.CANCELLED) for one, _ in cancelled.values() if one.awaited]
 
 
-def _go_on(tx: Tx, dependents: Sequence[_Dependent]) -> None:
+def _dependents(tx: Tx, ids: str) -> tuple[list[_Dependent], list[Ending]]:
+    """Who waits for the end of these; who cannot be read waits no longer."""
+    read = tx.sql("dependencies")["dependents"]
+    try:
+        return tx.rows(list[_Dependent], read, ids), []
+    except UNREADABLE:
+        nos = tx.rows(list[int], tx.sql("unreadable")["dependents"], ids)
+        endings = unreadable.set_aside(tx, nos)
+        return tx.rows(list[_Dependent], read, ids), endings
+
+
+def _go_on(tx: Tx, dependents: Sequence[_Dependent]) -> list[Ending]:
     sql = tx.sql("dependencies")
     tx.run(sql["wait_for"], to_json([(one.no, one.waits_for) for one in dependents]))
     ready = [
@@ -81,8 +98,8 @@ def _go_on(tx: Tx, dependents: Sequence[_Dependent]) -> None:
         for one in dependents
         if one.waits_for == 0 and one.state is State.PENDING and one.run_at <= tx.now
     ]
-    if ready:
-        order.queue(tx, ready, Reason.DEPENDENCY, park=True)
+    bad = order.queue(tx, ready, Reason.DEPENDENCY, park=True) if ready else {}
+    return unreadable.set_aside(tx, list(bad))
 
 
 def unmet(tx: Tx, no: int, most: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import apsw
+import msgspec
 
 from taskyard.domain.errors import (
     StoreBusy,
@@ -12,6 +13,23 @@ from taskyard.domain.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
+
+
+def shown(error: BaseException, path: str) -> BaseException:
+    """The error of a job, as its caller is to see it."""
+    match error:
+        case apsw.Error():
+            return translate(error, path)
+        case msgspec.DecodeError() | UnicodeDecodeError():
+            return unreadable(error, path)
+        case _:
+            return error
+
+
+def unreadable(error: Exception, path: str) -> StoreCorrupt:
+    return StoreCorrupt(
+        f"what is stored in {path} cannot be read ({error}); restore it from a backup"
+    )
 
 
 def translate(error: apsw.Error, path: str) -> StoreError:
@@ -28,6 +46,8 @@ def translate(error: apsw.Error, path: str) -> StoreError:
             return StoreCorrupt(f"{path} is not an SQLite database; name another file")
         case apsw.CorruptError():
             return StoreCorrupt(f"{path} is damaged ({error}); restore it from a backup")
+        case apsw.SQLError() if "JSON" in str(error):
+            return unreadable(error, path)
         case apsw.BusyError() | apsw.LockedError():
             return StoreBusy(
                 f"{path} is locked by another program; end its transaction, then repeat the call"

@@ -14,6 +14,7 @@ from taskyard.domain.state import TERMINAL, Reason, State, require
 from taskyard.domain.task import Progress
 from taskyard.store.sqlite import dependencies, keys, order
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
+from taskyard.store.sqlite.unreadable import UNREADABLE
 
 RESULTS_AT_ONCE = 100  # a thousand of the largest would not fit into one text
 
@@ -38,7 +39,11 @@ def finish(tx: Tx, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
     for verdict in verdicts:
         require(verdict.id, State.RUNNING, verdict.state, verdict.reason)
     asked = to_json([(verdict.no, verdict.attempt, verdict.lease) for verdict in verdicts])
-    rows = tx.rows(list[_Accepted], sql["accepted"], asked)
+    try:
+        rows = tx.rows(list[_Accepted], sql["accepted"], asked)
+    except UNREADABLE:
+        dependencies.set_aside(tx, [verdict.no for verdict in verdicts])
+        rows = tx.rows(list[_Accepted], sql["accepted"], asked)
     live = {(row.no, row.attempt): row for row in rows}
     answers: list[Finished | Stale] = []
     accepted: list[Verdict] = []
@@ -83,7 +88,7 @@ def _settle(tx: Tx, verdicts: Sequence[Verdict]) -> None:
         v.no for v in others if v.state is State.PENDING and v.delay is not None and v.delay <= 0
     ]
     if at_once:
-        order.queue(tx, at_once, Reason.DUE)
+        dependencies.set_aside(tx, list(order.queue(tx, at_once, Reason.DUE)))
 
 
 def _noted(verdict: Verdict) -> bool:

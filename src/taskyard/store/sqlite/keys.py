@@ -110,6 +110,11 @@ def waited(tx: Tx, keys: Iterable[str]) -> set[str]:
     return set(tx.rows(list[str], tx.sql("keys")["waited"], to_json(sorted(set(keys)))))
 
 
+def all_waited(tx: Tx) -> list[str]:
+    """The keys that someone is parked on."""
+    return tx.rows(list[str], tx.sql("keys")["all_waited"])
+
+
 def passed_over(tx: Tx, key_sets: Iterable[tuple[str, ...]]) -> bool:
     """Ready carriers of these keys have gone without taking room: others may take their turn."""
     gone = Counter(key for keys in key_sets for key in keys)
@@ -125,8 +130,7 @@ def set_rule(tx: Tx, pattern: str, limit: int | None, rate: Rate | None, actor: 
         kept = None if rate is None else to_json(rate)
         tx.run(tx.sql("keys")["set_rule"], pattern, limit, kept)
     after = rules(tx)
-    waiting = tx.rows(list[str], tx.sql("keys")["patterns_waited"])
-    changed = [key for key in waiting if before.rule(key) != after.rule(key)]
+    changed = [key for key in all_waited(tx) if before.rule(key) != after.rule(key)]
     wake(tx, Counter({key: after.limit(key) for key in changed}))
     _set_rates(tx, before, after)
     limited = f"limit {limit}" if rate is None else f"limit {limit}, {rate.said}"
@@ -144,6 +148,5 @@ def _set_rates(tx: Tx, before: KeyRules, after: KeyRules) -> None:
 
 def list_keys(tx: Tx, limit: int) -> list[Key]:
     limits = rules(tx)
-    waited = tx.rows(list[str], tx.sql("keys")["patterns_waited"])
-    found = tx.rows(list[Key], tx.sql("keys")["list"], to_json(waited), limit)
+    found = tx.rows(list[Key], tx.sql("keys")["list"], to_json(all_waited(tx)), limit)
     return [Key(key.name, limits.limit(key.name), key.holders, key.waiting) for key in found]

@@ -6,9 +6,10 @@ import msgspec
 
 from taskyard.domain.errors import IllegalTransition
 from taskyard.domain.lane import MAX_REORDERED, Lane, LaneChange, Order
-from taskyard.store.sqlite import order, rates
+from taskyard.store.sqlite import dependencies, order, rates
 from taskyard.store.sqlite.names import lane_number
 from taskyard.store.sqlite.tx import Tx
+from taskyard.store.sqlite.unreadable import UNREADABLE
 
 Entry = tuple[str, str, str]  # of the audit trail: action, subject, detail
 
@@ -62,8 +63,16 @@ def _set_order(tx: Tx, name: str, change: LaneChange) -> list[Entry]:
         )
     tx.run(tx.sql("lanes")["set_order"], name, after.order, after.ageing)
     if changes:
-        order.reorder(tx, lane_number(tx, name), after)
+        _reorder(tx, lane_number(tx, name), after)
     return [("set_order", f"lane:{name}", _said(after))]
+
+
+def _reorder(tx: Tx, lane: int, settings: Lane) -> None:
+    try:
+        order.reorder(tx, lane, settings)
+    except UNREADABLE:
+        dependencies.set_aside(tx, tx.rows(list[int], tx.sql("unreadable")["in_lane"], lane))
+        order.reorder(tx, lane, settings)
 
 
 def _way(lane: Lane) -> tuple[Order, float | None]:

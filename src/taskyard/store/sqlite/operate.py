@@ -12,6 +12,7 @@ from taskyard.domain.task import check_priority
 from taskyard.store.port import Cancellation
 from taskyard.store.sqlite import dependencies, keys, order
 from taskyard.store.sqlite.tx import Tx
+from taskyard.store.sqlite.unreadable import UNREADABLE, told
 
 
 class Looked(msgspec.Struct):
@@ -33,10 +34,23 @@ class Looked(msgspec.Struct):
 
 
 def look(tx: Tx, task_id: str) -> Looked:
-    found = tx.value(tx.sql("operate")["look"], task_id)
+    try:
+        found = _look(tx, task_id)
+    except UNREADABLE as error:
+        raise told(task_id, error) from error
     if found is None:
         raise NotFound(f"there is no task {task_id}")
-    return msgspec.json.decode(found, type=Looked)
+    return found
+
+
+def _look(tx: Tx, task_id: str) -> Looked | None:
+    found = tx.value(tx.sql("operate")["look"], task_id)
+    return None if found is None else msgspec.json.decode(found, type=Looked)
+
+
+def queue(tx: Tx, task_id: str, no: int, reason: Reason) -> None:
+    for error in order.queue(tx, [no], reason).values():
+        raise told(task_id, error) from error
 
 
 def by_hand(actor: str) -> Reason:
@@ -73,7 +87,7 @@ def retry(tx: Tx, task_id: str, actor: str) -> None:
     seq = tx.value(tx.sql("enqueue")["numbers"], 1)
     tx.run(sql["revive"], task.no, seq, tx.now)
     tx.run(sql["drop_result"], task.no)
-    order.queue(tx, [task.no], Reason.OPERATOR)
+    queue(tx, task_id, task.no, Reason.OPERATOR)
     tx.audit(actor, [("retry", f"task:{task_id}", f"was {task.state}")])
 
 

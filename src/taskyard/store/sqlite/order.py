@@ -11,6 +11,7 @@ from taskyard.domain.order import next_round, rank
 from taskyard.domain.state import Reason
 from taskyard.store.sqlite import keys
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
+from taskyard.store.sqlite.unreadable import sift
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -78,9 +79,16 @@ class Places:
         return Place(self._rotations[lane].join(group, parked=parked), group)
 
 
-def queue(tx: Tx, waiting: Sequence[int], reason: Reason, *, park: bool = False) -> None:
-    """Queue these in this order, each with a new place; perhaps parked if a key is full."""
-    tasks = tx.rows(list[_Waiting], tx.sql("order")["waiting"], numbers(waiting))
+def queue(
+    tx: Tx, waiting: Sequence[int], reason: Reason, *, park: bool = False
+) -> dict[int, Exception]:
+    """Queue these in this order, each with a new place; perhaps parked if a key is full.
+
+    Answers those that cannot be read, and stay what they were.
+    """
+    tasks, bad = sift(
+        lambda part: tx.rows(list[_Waiting], tx.sql("order")["waiting"], numbers(part)), waiting
+    )
     places = Places(tx)
     full = keys.full(tx, (key for task in tasks for key in task.keys)) if park else set()
     rows: list[tuple[int, int, str | None, str | None]] = []
@@ -91,6 +99,7 @@ def queue(tx: Tx, waiting: Sequence[int], reason: Reason, *, park: bool = False)
         place = places.next(task.lane, task.priority, task.group, parked=blocking is not None)
         rows.append((task.no, place.rank, place.rotation, blocking))
     tx.run(tx.sql("order")["queue"], to_json(rows), reason)
+    return bad
 
 
 def reorder(tx: Tx, lane: int, settings: Lane) -> None:

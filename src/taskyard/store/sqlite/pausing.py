@@ -6,8 +6,8 @@ from taskyard.domain.clock import Instant
 from taskyard.domain.node import Hold
 from taskyard.domain.state import State, require
 from taskyard.store.port import Pausing
-from taskyard.store.sqlite import keys, order
-from taskyard.store.sqlite.operate import by_hand, look
+from taskyard.store.sqlite import keys
+from taskyard.store.sqlite.operate import by_hand, look, queue
 from taskyard.store.sqlite.tx import Tx
 
 
@@ -36,7 +36,7 @@ def resume(tx: Tx, task_id: str, actor: str) -> None:
         if waits:
             tx.run(tx.sql("pausing")["wait"], task.no, reason)
         else:
-            order.queue(tx, [task.no], reason)
+            queue(tx, task_id, task.no, reason)
     was = Pausing.ASKED if task.state is State.RUNNING else Pausing.DONE
     tx.audit(actor, [("resume", f"task:{task_id}", was)])
 

@@ -12,6 +12,7 @@ from taskyard.domain.state import TERMINAL, State
 from taskyard.domain.task import Task, TaskQuery
 from taskyard.store.port import Ending
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
+from taskyard.store.sqlite.unreadable import corrupt, name, sift, told
 
 MAX_PAGE = 1000
 
@@ -26,7 +27,9 @@ def get(tx: Tx, task_id: str) -> Task | None:
 
 
 def _tasks(tx: Tx, nos: Sequence[int]) -> list[Task]:
-    tasks = tx.rows(list[Task], tx.sql("read")["tasks"], numbers(nos))
+    tasks, bad = sift(lambda part: tx.rows(list[Task], tx.sql("read")["tasks"], numbers(part)), nos)
+    for no, error in bad.items():
+        raise told(name(tx, no), error) from error
     return [_with_error(task) for task in tasks]
 
 
@@ -57,11 +60,15 @@ def list_tasks(tx: Tx, query: TaskQuery) -> list[Task]:
 
 
 def endings(tx: Tx, task_ids: Sequence[str]) -> list[Ending]:
-    return tx.rows(list[Ending], tx.sql("read")["endings"], to_json(task_ids))
+    """Those of these tasks that have ended; whoever waits for one that cannot be read is told."""
+    found, bad = sift(
+        lambda part: tx.rows(list[Ending], tx.sql("read")["endings"], to_json(part)), task_ids
+    )
+    return found + [Ending(one, State.FAILED, None, corrupt(error)) for one, error in bad.items()]
 
 
 def counts(tx: Tx) -> Mapping[State, int]:
-    found = tx.rows(dict[State, int], tx.sql("read")["counts"])
+    found = tx.rows(dict[str, int], tx.sql("read")["counts"])
     return {state: found.get(state, 0) for state in State}
 
 

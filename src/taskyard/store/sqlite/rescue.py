@@ -8,8 +8,10 @@ from taskyard.domain.node import Lease
 from taskyard.domain.outcome import LostRun, Verdict, decide_lost
 from taskyard.domain.state import Reason, State
 from taskyard.store.port import Rescued
+from taskyard.store.sqlite import dependencies
 from taskyard.store.sqlite.finish import finish
 from taskyard.store.sqlite.tx import Tx, numbers
+from taskyard.store.sqlite.unreadable import UNREADABLE
 
 
 def rescue(tx: Tx, dead: Sequence[Lease], ended: bool) -> list[Rescued]:
@@ -25,7 +27,7 @@ def rescue(tx: Tx, dead: Sequence[Lease], ended: bool) -> list[Rescued]:
 
 
 def _rescue_from(tx: Tx, lease: Lease, node: str) -> Rescued:
-    runs = tx.rows(list[LostRun], tx.sql("upkeep")["runs"], lease)
+    runs = _runs(tx, lease)
     verdicts = decide_lost(runs)
     finish(tx, verdicts)
     forget_node(tx, lease)
@@ -34,9 +36,19 @@ def _rescue_from(tx: Tx, lease: Lease, node: str) -> Rescued:
     return Rescued(node, lease, verdicts)
 
 
+def _runs(tx: Tx, lease: Lease) -> list[LostRun]:
+    """What runs under a lease, but for what cannot be read."""
+    read = tx.sql("upkeep")["runs"]
+    try:
+        return tx.rows(list[LostRun], read, lease)
+    except UNREADABLE:
+        dependencies.set_aside(tx, tx.rows(list[int], tx.sql("unreadable")["under"], lease))
+        return tx.rows(list[LostRun], read, lease)
+
+
 def release_all(tx: Tx, lease: Lease) -> None:
     """Everything that still runs under a lease goes back uncharged and in place."""
-    runs = tx.rows(list[LostRun], tx.sql("upkeep")["runs"], lease)
+    runs = _runs(tx, lease)
     finish(
         tx,
         [

@@ -20,7 +20,7 @@ from taskyard.domain.errors import StoreBusy, StoreError, StoreUnavailable
 from taskyard.domain.points import Point, reach
 from taskyard.store.sqlite import forks
 from taskyard.store.sqlite.connection import MEMORY
-from taskyard.store.sqlite.errors import translate
+from taskyard.store.sqlite.errors import shown
 from taskyard.store.sqlite.tx import Tx
 
 T = TypeVar("T")
@@ -171,9 +171,7 @@ class DatabaseThread:
         except BaseException as error:
             if opened.done():
                 raise
-            opened.set_exception(
-                translate(error, self._path) if isinstance(error, apsw.Error) else error
-            )
+            opened.set_exception(shown(error, self._path))
         finally:
             self._leave()
 
@@ -249,10 +247,10 @@ class DatabaseThread:
             self._fail(group, error)
 
     def _fail(self, group: list[_Call[Any]], error: BaseException) -> None:
-        shown = translate(error, self._path) if isinstance(error, apsw.Error) else error
+        said = shown(error, self._path)
         for call in group:
             if not call.failed:
-                call.fails(shown)
+                call.fails(said)
 
     def _attempt(self, db: apsw.Connection, tx: Tx, call: _Call[Any], *, alone: bool) -> None:
         if not db.in_transaction:
@@ -265,7 +263,7 @@ class DatabaseThread:
             if not alone and db.in_transaction:
                 db.execute("ROLLBACK TO call")
                 self._on_rollback()
-            call.fails(translate(error, self._path) if isinstance(error, apsw.Error) else error)
+            call.fails(shown(error, self._path))
         if not alone and db.in_transaction:
             db.execute("RELEASE call")
 

@@ -91,9 +91,13 @@ SELECT json_group_array(json_array(
            iif(t.attempt > 1, (SELECT c.checkpoint FROM taskyard_checkpoints AS c WHERE c.no = t.no), NULL)))
   FROM json_each(?1) AS v
        CROSS JOIN taskyard_tasks AS t ON t.no = v.value
-       CROSS JOIN taskyard_payloads AS p ON p.no = t.no
+       LEFT JOIN taskyard_payloads AS p ON p.no = t.no
        CROSS JOIN taskyard_routes AS r ON r.no = t.route
        CROSS JOIN taskyard_lanes AS l ON l.no = t.lane
+
+-- :attempts  of these tasks
+SELECT json_group_array(json_array(t.no, t.attempt))
+  FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value
 
 -- :answered  remember the number of this request
 UPDATE taskyard_nodes SET last_request = ?2 WHERE lease = ?1

@@ -46,6 +46,7 @@ WITH RECURSIVE head (no) AS (
 )
 SELECT json_group_array(json_array(t.lane, t.route))
   FROM head CROSS JOIN taskyard_tasks AS t ON t.no = head.no
+ WHERE typeof(t.lane) = 'integer' AND typeof(t.route) = 'integer'
 
 -- :first  the first ?4 waiters for a key in one lane and route
 SELECT json_group_array(no)
@@ -56,7 +57,7 @@ SELECT json_group_array(no)
 -- :unpark
 UPDATE taskyard_tasks SET parked_on = NULL WHERE no IN (SELECT value FROM json_each(?1))
 
--- :patterns_waited  the waited-for keys, one index seek each
+-- :all_waited  the waited-for keys, one index seek each
 WITH RECURSIVE waited (key) AS (
     SELECT min(parked_on) FROM taskyard_tasks WHERE parked_on IS NOT NULL
     UNION ALL

@@ -22,11 +22,11 @@ SELECT 1 FROM taskyard_nodes WHERE lease = ?1
 
 -- :asks  what runs under a lease and is asked to do something
 SELECT json_group_array(json_array(no, attempt, asked)) FROM taskyard_tasks
- WHERE state = 'running' AND lease = ?1 AND asked IS NOT NULL
+ WHERE state = 'running' AND lease = ?1 AND asked IN ('cancel', 'pause') AND typeof(attempt) = 'integer'
 
 -- :holds  everything that runs under a lease
 SELECT json_group_array(json_array(no, attempt)) FROM taskyard_tasks
- WHERE state = 'running' AND lease = ?1
+ WHERE state = 'running' AND lease = ?1 AND typeof(attempt) = 'integer'
 
 -- :set_state
 UPDATE taskyard_nodes SET state = ?2 WHERE lease = ?1

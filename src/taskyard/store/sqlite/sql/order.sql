@@ -15,11 +15,11 @@ WITH RECURSIVE head (no) AS (
              ORDER BY t.route, t.rank, t.seq LIMIT 1)
       FROM head CROSS JOIN taskyard_tasks AS h ON h.no = head.no
 )
-SELECT min(t.rank) FROM head CROSS JOIN taskyard_tasks AS t ON t.no = head.no
+SELECT min(t.rank) FROM head CROSS JOIN taskyard_tasks AS t ON t.no = head.no AND typeof(t.rank) = 'integer'
 
 -- :last  the highest rank of what is queued of a group, ready or parked
 SELECT max(rank) FROM taskyard_tasks INDEXED BY taskyard_rounds
- WHERE state = 'queued' AND rotation IS NOT NULL AND lane = ?1 AND rotation = ?2
+ WHERE state = 'queued' AND rotation IS NOT NULL AND lane = ?1 AND rotation = ?2 AND typeof(rank) = 'integer'
 
 -- :waiting  what the places of these depend on
 SELECT json_group_array(json_array(t.no, t.lane, t.priority, coalesce(t.grp, ''), json(coalesce(t.keys, '[]'))))

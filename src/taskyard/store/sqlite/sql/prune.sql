@@ -20,7 +20,7 @@ DELETE FROM taskyard_task_keys
  WHERE (key, no) IN (SELECT k.value, t.no
                        FROM json_each(?1) AS v
                             CROSS JOIN taskyard_tasks AS t ON t.no = v.value
-                            CROSS JOIN json_each(t.keys) AS k)
+                            CROSS JOIN json_each(iif(json_valid(t.keys), t.keys, '[]')) AS k)
 
 -- :drop_payloads
 DELETE FROM taskyard_payloads WHERE no IN (SELECT value FROM json_each(?1))

@@ -5,7 +5,8 @@ SELECT json_group_array(no)
 
 -- :next_due  when the next task is due, the next rate opens, the next pause is over
 SELECT min(moment) FROM (
-    SELECT min(run_at) AS moment FROM taskyard_tasks WHERE state = 'pending' AND waits_for = 0
+    SELECT min(run_at) AS moment FROM taskyard_tasks
+     WHERE state = 'pending' AND waits_for = 0 AND typeof(run_at) = 'integer'
     UNION ALL SELECT min(opens_at) FROM taskyard_buckets WHERE opens_at IS NOT NULL
     UNION ALL SELECT min(opens_at) FROM taskyard_lanes WHERE opens_at IS NOT NULL
     UNION ALL SELECT min(paused_until) FROM taskyard_lanes WHERE paused_until IS NOT NULL
