@@ -3,6 +3,10 @@
 Tests name them with `@pytest.mark.spec("engine-12")`, on a function, a class or as `pytestmark`;
 benchmarks with a module-level `SPEC = ("engine-12",)`. Everything is read from the syntax tree, so
 nothing has to be importable.
+
+Parts of a statement that the tests of the rest do not touch are listed in spec_parts.toml. A test
+shows one with `@pytest.mark.spec("lifecycle-2", part="HTTP")`; until then the statement is shown in
+part, which is not shown.
 """
 
 from __future__ import annotations
@@ -11,7 +15,8 @@ import argparse
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 
 import msgspec
@@ -42,10 +47,11 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A test or a benchmark that says it shows a statement."""
+    """A test or a benchmark that says it shows a statement, or one part of it."""
 
     statement: str
     where: str
+    part: str | None = None
 
 
 class Coverage(msgspec.Struct, frozen=True):
@@ -53,6 +59,7 @@ class Coverage(msgspec.Struct, frozen=True):
     text: str
     tests: Sequence[str]
     benches: Sequence[str]
+    missing: Sequence[str] = ()  # parts that nothing shows
 
     @property
     def page(self) -> str:
@@ -60,7 +67,11 @@ class Coverage(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> bool:
-        return bool(self.tests or self.benches)
+        return bool(self.tests or self.benches) and not self.missing
+
+    @property
+    def shown_in_part(self) -> bool:
+        return bool(self.tests or self.benches) and bool(self.missing)
 
 
 # --- the spec ---
@@ -97,6 +108,17 @@ def prose(lines: Iterable[str]) -> str:
     """The words of a statement, without its code blocks and its emphasis."""
     words = CODE.sub(" ", "\n".join(lines)).replace("**", "").replace("`", "")
     return " ".join(words.split())
+
+
+def read_parts(file: Path) -> Mapping[str, list[str]]:
+    """By statement, the parts that need a test of their own."""
+    if not file.exists():
+        return {}
+    found = tomllib.loads(file.read_text(encoding="utf-8"))
+    try:
+        return msgspec.convert(found, dict[str, list[str]])
+    except msgspec.ValidationError as error:
+        raise SpecError(f"{file.name}: {error}") from None
 
 
 # --- what the tests and benchmarks claim ---
@@ -139,7 +161,7 @@ def collect(
             yield from collect(node, f"{where}::{name}", marks, used)
         else:
             used |= marks
-            yield from (Claim(s, f"{where}::{name}") for m in marks for s in ids_in(m, where))
+            yield from (claim for mark in marks for claim in claims_in(mark, f"{where}::{name}"))
 
 
 def test_name(node: ast.stmt) -> str | None:
@@ -188,15 +210,26 @@ def spec_marks(nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:
                     pass
 
 
-def ids_in(mark: ast.Call, where: str) -> Iterator[str]:
-    if not mark.args or mark.keywords:
-        raise SpecError(f"{where}:{mark.lineno}: a spec mark names statements, and only those")
+def claims_in(mark: ast.Call, where: str) -> Iterator[Claim]:
+    if not mark.args:
+        raise SpecError(f"{where}, line {mark.lineno}: a spec mark names statements")
+    part = part_in(mark, where)
     for argument in mark.args:
         match argument:
             case ast.Constant(value=str(statement)):
-                yield statement
+                yield Claim(statement, where, part)
             case _:
-                raise SpecError(f"{where}:{mark.lineno}: a spec mark takes plain strings")
+                raise SpecError(f"{where}, line {mark.lineno}: a spec mark takes plain strings")
+
+
+def part_in(mark: ast.Call, where: str) -> str | None:
+    match mark.keywords:
+        case []:
+            return None
+        case [ast.keyword(arg="part", value=ast.Constant(value=str(part)))]:
+            return part
+        case _:
+            raise SpecError(f'{where}, line {mark.lineno}: a spec mark takes part="…" beside ids')
 
 
 def read_benches(folder: Path) -> list[Claim]:
@@ -235,16 +268,42 @@ def python_files(folder: Path) -> list[Path]:
 
 
 def cover(
-    statements: Sequence[Statement], tests: Sequence[Claim], benches: Sequence[Claim]
+    statements: Sequence[Statement],
+    tests: Sequence[Claim],
+    benches: Sequence[Claim],
+    parts: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Coverage]:
+    parts = parts or {}
     known = {statement.id for statement in statements}
+    for unknown in parts.keys() - known:
+        raise SpecError(f"spec_parts.toml: docs/spec has no statement {unknown!r}")
     for claim in (*tests, *benches):
         if claim.statement not in known:
             raise SpecError(f"{claim.where}: docs/spec has no statement {claim.statement!r}")
+        if claim.part is not None and claim.part not in parts.get(claim.statement, ()):
+            raise SpecError(
+                f"{claim.where}: spec_parts.toml names no part {claim.part!r} of {claim.statement}"
+            )
     by_test, by_bench = places(tests), places(benches)
+    shown = {(claim.statement, claim.part) for claim in (*tests, *benches)}
     return [
-        Coverage(s.id, s.text, by_test.get(s.id, []), by_bench.get(s.id, [])) for s in statements
+        Coverage(
+            s.id,
+            s.text,
+            by_test.get(s.id, []),
+            by_bench.get(s.id, []),
+            missing_parts(s.id, parts.get(s.id, ()), shown),
+        )
+        for s in statements
     ]
+
+
+def missing_parts(
+    statement: str, parts: Sequence[str], shown: Set[tuple[str, str | None]]
+) -> list[str]:
+    """Those that nothing shows, of a statement that something shows."""
+    rest = [] if (statement, None) in shown or not parts else ["the rest"]
+    return rest + [part for part in parts if (statement, part) not in shown]
 
 
 def places(claims: Iterable[Claim]) -> Mapping[str, list[str]]:
@@ -277,9 +336,13 @@ def written_out(part: str) -> list[str]:
 
 
 def show(console: Console, covered: Sequence[Coverage]) -> None:
-    if any(one.shown for one in covered):
-        console.print(shown_table([one for one in covered if one.shown]))
-    missing = [one for one in covered if not one.shown]
+    shown = [one for one in covered if one.shown]
+    in_part = [one for one in covered if one.shown_in_part]
+    missing = [one for one in covered if not (one.shown or one.shown_in_part)]
+    if shown:
+        console.print(shown_table(shown))
+    if in_part:
+        console.print(in_part_table(in_part))
     if missing:
         console.print(missing_table(missing))
     console.print(totals_table(covered))
@@ -295,6 +358,14 @@ def shown_table(shown: Sequence[Coverage]) -> Table:
     return table
 
 
+def in_part_table(in_part: Sequence[Coverage]) -> Table:
+    table = Table("statement", "", "tests", "not shown yet", title="Shown in part")
+    for one in in_part:
+        parts = Text(", ".join(one.missing))
+        table.add_row(one.id, opening(one.text, width=60), str(len(one.tests)), parts)
+    return table
+
+
 def missing_table(missing: Sequence[Coverage]) -> Table:
     table = Table("statement", "", title="Not shown yet")
     for one in missing:
@@ -303,13 +374,17 @@ def missing_table(missing: Sequence[Coverage]) -> Table:
 
 
 def totals_table(covered: Sequence[Coverage]) -> Table:
-    table = Table("page", "shown", "of", title="Totals")
+    table = Table("page", "shown", "in part", "of", title="Totals")
     for page in dict.fromkeys(one.page for one in covered):
-        here = [one for one in covered if one.page == page]
-        table.add_row(page, str(sum(one.shown for one in here)), str(len(here)))
+        add_total(table, page, [one for one in covered if one.page == page])
     table.add_section()
-    table.add_row("all", str(sum(one.shown for one in covered)), str(len(covered)))
+    add_total(table, "all", covered)
     return table
+
+
+def add_total(table: Table, name: str, of: Sequence[Coverage]) -> None:
+    shown, in_part = sum(one.shown for one in of), sum(one.shown_in_part for one in of)
+    table.add_row(name, str(shown), str(in_part), str(len(of)))
 
 
 def opening(text: str, width: int = 40) -> Text:
@@ -344,6 +419,7 @@ def run(argv: Sequence[str] | None) -> int:
         read_spec(root / "docs" / "spec"),
         read_tests(root / "tests"),
         read_benches(root / "bench"),
+        read_parts(root / "tools" / "spec_parts.toml"),
     )
     required = required_ids(chosen.require, [one.id for one in covered]) if chosen.require else []
     if chosen.json:

@@ -151,7 +151,7 @@ async def test_a_paused_yard_starts_nothing_in_any_lane(store: Store) -> None:
     assert set(await worker.claim_ids(10)) == set(waiting)
 
 
-@pytest.mark.spec("engine-8", "engine-3")
+@pytest.mark.spec("engine-8", "engine-3", "lifecycle-1")
 async def test_a_lane_starts_no_more_than_its_capacity_over_all_nodes(store: Store) -> None:
     one, other = await node(store, "node-a"), await node(store, "node-b")
     await capacity(store, "slow", 3)
@@ -251,7 +251,7 @@ async def test_a_key_holds_across_lanes_and_nodes(store: Store, elsewhere: Store
     assert await other.claim_ids(10) == [waiting]
 
 
-@pytest.mark.spec("engine-8", "engine-3")
+@pytest.mark.spec("engine-8", "engine-3", "lifecycle-14")
 async def test_a_key_with_limit_n_is_held_by_n(store: Store) -> None:
     worker = await node(store)
     await limit(store, "disk", 2)

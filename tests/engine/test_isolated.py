@@ -173,6 +173,7 @@ async def test_many_run_at_once_beside_each_other(yard: Yard) -> None:
 # --- declaring ---
 
 
+@pytest.mark.spec("lifecycle-13")
 def test_a_memory_limit_isolates_too(yard: Yard) -> None:
     assert yard.registry["hog"].style is Style.PROCESS
     assert yard.registry["add"].memory_limit == 500_000_000

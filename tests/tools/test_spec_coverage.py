@@ -98,6 +98,8 @@ def test_marks_are_found_wherever_pytest_takes_them(
         ('@mark.spec("engine-99")\ndef test_it(): ...', "no statement 'engine-99'"),
         ("@mark.spec(NAME)\ndef test_it(): ...", "plain strings"),
         ("@mark.spec()\ndef test_it(): ...", "names statements"),
+        ('@mark.spec("engine-1", side="HTTP")\ndef test_it(): ...', 'takes part="…"'),
+        ('@mark.spec("engine-1", part="HTTP")\ndef test_it(): ...', "no part 'HTTP' of engine-1"),
         ('@mark.spec("engine-1")\ndef helper(): ...', "not on a test"),
     ],
 )
@@ -139,6 +141,54 @@ def test_the_tables_name_what_is_shown_and_what_is_not(
     assert "test_it::TestMany::test_two" in out
     assert "Cheap [always]." in out
     assert out.index("Not shown yet") < out.index("worker killed")
+
+
+@pytest.fixture
+def parts(project: Path) -> Path:
+    """engine-1 has two parts that need a test of their own."""
+    (project / "tools").mkdir()
+    file = project / "tools/spec_parts.toml"
+    file.write_text('engine-1 = ["HTTP", "dashboard"]')
+    return file
+
+
+def test_a_statement_is_shown_in_part_until_each_part_is(
+    project: Path, parts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its tests count, but it is not shown."""
+    assert report(project, capsys)["engine-1"] == (1, 0)
+    assert main(["--root", str(project)]) == 0
+    out = capsys.readouterr().out
+    assert out.index("Shown in part") < out.index("HTTP, dashboard") < out.index("Not shown yet")
+
+    one = '@mark.spec("engine-1", part="HTTP")\ndef test_http(): ...\n'
+    (project / "tests/test_more.py").write_text(one)
+    assert main(["--root", str(project), "--require", "engine-1"]) == 1
+
+    other = '@mark.spec("engine-1", part="dashboard")\ndef test_dashboard(): ...\n'
+    (project / "tests/test_more.py").write_text(one + other)
+    assert main(["--root", str(project), "--require", "engine-1"]) == 0
+
+
+def test_a_test_of_one_part_does_not_show_the_rest(project: Path, parts: Path) -> None:
+    parts.write_text('engine-2 = ["HTTP"]')
+    one = '@mark.spec("engine-2", part="HTTP")\ndef test_http(): ...'
+    (project / "tests/test_more.py").write_text(one)
+
+    assert main(["--root", str(project), "--require", "engine-2"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [('engine-99 = ["HTTP"]', "no statement 'engine-99'"), ("engine-1 = 5", "spec_parts.toml")],
+)
+def test_parts_of_nothing_are_an_error(
+    project: Path, parts: Path, capsys: pytest.CaptureFixture[str], text: str, complaint: str
+) -> None:
+    parts.write_text(text)
+
+    assert main(["--root", str(project)]) == 1
+    assert complaint in capsys.readouterr().err
 
 
 def test_every_statement_of_the_real_spec_is_read() -> None:

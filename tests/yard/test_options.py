@@ -111,3 +111,16 @@ async def test_on_duplicate_needs_a_key(yard: Yard) -> None:
 
     with pytest.raises(InvalidOption, match="goes with dedup"):
         work.options(on_duplicate="replace").new()
+
+
+@pytest.mark.spec("lifecycle-5")
+def test_no_attempt_takes_longer_than_two_hours_unless_its_kind_says_so(yard: Yard) -> None:
+    @yard.task()
+    async def plain() -> None: ...
+
+    @yard.task(timeout=10_000)
+    async def long() -> None: ...
+
+    assert plain.new().timeout == 7200
+    assert long.new().timeout == 10_000
+    assert plain.options(timeout=60).new().timeout == 60
