@@ -1,14 +1,17 @@
-"""The examples say what the spec says of them. `make demo` runs them."""
+"""The examples end well, and say what the spec says of them."""
 
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from tests.cli.program import PATIENCE
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -48,3 +51,17 @@ async def test_its_lanes_and_its_disk_are_bounded(downloads: ModuleType) -> None
         rules = {rule.pattern: rule.limit for rule in await yard.key_rules()}
     assert lanes == {"requires_cookie": 1, "no_cookie": 2}
     assert rules == {"disk:write": 2}
+
+
+@pytest.mark.parametrize("name", ["demo", "downloads"])
+def test_a_demonstration_ends_well(name: str, tmp_path: Path) -> None:
+    """As `make demo` runs it; it looks itself whether all went as it should."""
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / f"{name}.py")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
