@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import sys
@@ -13,6 +14,8 @@ import psutil
 import pytest
 
 from taskyard import Reason, State, Yard
+from taskyard.engine.isolate.messages import Begin, Message
+from taskyard.engine.isolate.process import Process
 from taskyard.engine.job import Stop
 from tests.engine.isolated import (
     alive,
@@ -101,6 +104,38 @@ async def test_an_attempt_that_no_longer_counts_is_killed_at_once(
         job.ask(Stop.LOST)
         assert await all_gone([body])
         assert (await handle.task()).state is State.RUNNING  # nothing of it was written
+
+
+@pytest.mark.spec("engine-23", "lifecycle-11")
+@pytest.mark.parametrize("kind", ["sleeping", "sleeping_async"])
+@pytest.mark.parametrize("stop", [Stop.CANCEL, Stop.TIMEOUT])
+async def test_a_body_whose_child_hears_job_and_stop_at_once_does_not_begin(
+    yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, stop: Stop
+) -> None:
+    send, begun = Process._send, asyncio.Event()
+
+    def sent(process: Process, message: Message) -> None:
+        send(process, message)
+        if isinstance(message, Begin):
+            begun.set()
+
+    monkeypatch.setattr(Process, "_send", sent)
+    async with working(yard) as worker:
+        link = worker._bodies.processes._link
+        assert link is not None
+        keeper = psutil.Process(link._keeper.pid)
+        keeper.suspend()  # the child comes when both messages wait for it
+        try:
+            handle = await yard.kind(kind).enqueue(folder=str(tmp_path))
+            await begun.wait()
+            [job] = worker.hand.running.values()
+            job.ask(stop)
+        finally:
+            keeper.resume()
+        task = await ended(handle)
+    wanted = (Reason.OPERATOR, 0) if stop is Stop.CANCEL else (Reason.TIMEOUT, 1)
+    assert (task.reason, task.charged, task.attempt) == (*wanted, 1)
+    assert not (tmp_path / "pid").exists()  # noqa: ASYNC240 - a look at a small folder
 
 
 # --- descendants ---

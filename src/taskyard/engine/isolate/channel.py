@@ -76,7 +76,7 @@ class Channel:
             while self._inbox:
                 message = self._inbox.popleft()
                 if isinstance(message, Begin):
-                    return message  # whatever else is still here is for a job that has ended
+                    return message  # what came before is for a job that has ended
             if not self._receive():
                 return None
 

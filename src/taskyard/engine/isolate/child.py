@@ -92,6 +92,8 @@ class Child:
         job = ChildJob(claimed, kind, self._plain_context(claimed))
         self._channel.on_ask = job.ask
         self._channel.on_pause = job.want_pause
+        if job.context.cancelled:  # looks at the socket
+            return job.stopped()
         try:
             try:
                 self._in_body = True
@@ -125,12 +127,15 @@ class Child:
         loop = asyncio.get_running_loop()
         desk = LoopDesk(self._channel, self._resources)
         job = ChildJob(claimed, kind, Context(claimed, desk, log, loop))
-        body = loop.create_task(run_coroutine(job))
-        job.cancel = partial(_cancel, body)
         self._channel.on_ask = job.ask
         self._channel.on_pause = job.want_pause
+        desk.hear()  # what came with the job has left the socket: the reader would not tell of it
+        if job.stop is not None:
+            return job.stopped()
+        body = loop.create_task(run_coroutine(job))
+        job.cancel = partial(_cancel, body)
         loop.add_reader(self._channel.fileno(), desk.hear)
-        loop.add_signal_handler(signal.SIGTERM, body.cancel)
+        loop.add_signal_handler(signal.SIGTERM, partial(_terminate, desk, body))
         try:
             return await body
         finally:
@@ -161,6 +166,12 @@ class ChildJob(Job):
 
 
 def _cancel(body: asyncio.Task[Outcome]) -> None:
+    body.cancel()
+
+
+def _terminate(desk: LoopDesk, body: asyncio.Task[Outcome]) -> None:
+    """The signal may be faster than the word that says why."""
+    desk.hear()
     body.cancel()
 
 

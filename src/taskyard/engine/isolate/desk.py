@@ -71,7 +71,7 @@ class LoopDesk(ChildDesk):
             del self._waiting[number]
 
     def hear(self) -> None:
-        """The socket can be read."""
+        """Take in what has come, without waiting."""
         self._channel.receive_ready()
         for message in self._channel.heard():
             if isinstance(message, Answer):
