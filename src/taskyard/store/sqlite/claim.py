@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -26,7 +27,8 @@ from taskyard.store.sqlite.unreadable import UNREADABLE, corrupt, name, sift
 # behind a long row of blocked tasks waits for fewer claims.
 MAX_ROUNDS = 8
 LOADED_AT_ONCE = 100
-GROWTH = 2
+GROWTH = 4
+MAX_WOKEN = 200
 
 
 class _NodeRow(msgspec.Struct, array_like=True):
@@ -149,7 +151,10 @@ class _Search:
         giving_way = self._giving_way(admission, room)
         if giving_way is None:
             return admission
-        return admit(found[: [c.no for c in found].index(giving_way.no) + 1], room)
+        behind = [c.no for c in found].index(giving_way.no) + 1
+        admission = admit(found[:behind], room)
+        admission.parked.extend(_blocked(found[behind:], admission, room))
+        return admission
 
     def _giving_way(self, admission: Admission, room: Room) -> Candidate | None:
         """The first that parks on one key and leaves room in another to those who wait for it.
@@ -182,7 +187,8 @@ class _Search:
             self._reach *= GROWTH
             self._tx.run(self._sql["park"], to_json([(c.no, key) for c, key in admission.parked]))
             others = (tuple(k for k in c.keys if k != key) for c, key in admission.parked)
-            keys.passed_over(self._tx, others)
+            # Those behind them may have the same keys and move as they did: in sets that grow.
+            keys.passed_over(self._tx, others, each=min(self._reach, MAX_WOKEN))
 
     def _take_tokens(self, admission: Admission, streams: list[Stream], rooms: keys.Rooms) -> None:
         rated = {s.lane: (s.rate, s.full_at) for s in streams if s.rate is not None}
@@ -205,6 +211,21 @@ class _Search:
                 self._node.id,
                 started_at,
             )
+
+
+def _blocked(
+    behind: Sequence[Found], admission: Admission, room: Room
+) -> Iterator[tuple[Found, str]]:
+    """Those that park although nothing starts any more."""
+    started = Counter(c.lane for c in admission.admitted)
+    taken = Counter(key for c in admission.admitted for key in c.keys)
+    for candidate in behind:
+        lane = room.lanes[candidate.lane]
+        if candidate.lane in room.fifo or (lane is not None and lane <= started[candidate.lane]):
+            continue
+        full = next((key for key in candidate.keys if room.keys[key] <= taken[key]), None)
+        if full is not None:
+            yield candidate, full
 
 
 def _is_late(found: Found, now: Instant) -> bool:

@@ -80,13 +80,13 @@ def full(tx: Tx, keys: Iterable[str]) -> set[str]:
     return {key for key, free in room(tx, keys).items() if free <= 0}
 
 
-def wake(tx: Tx, freed: Counter[str]) -> bool:
+def wake(tx: Tx, freed: Counter[str], each: int = 1) -> bool:
     """Let the first `freed[key]` waiters of each lane and route be looked at again.
 
-    Says whether there was one.
+    Or `each` of them for every one. Says whether there was one.
     """
     sql = tx.sql("keys")
-    turns = {key: min(freed[key], free) for key, free in room(tx, freed).items() if free > 0}
+    turns = {key: min(freed[key], free) * each for key, free in room(tx, freed).items() if free > 0}
     if not turns:
         return False
     heads = tx.rows(list[int], sql["heads"], to_json(list(turns)))
@@ -115,10 +115,10 @@ def all_waited(tx: Tx) -> list[str]:
     return tx.rows(list[str], tx.sql("keys")["all_waited"])
 
 
-def passed_over(tx: Tx, key_sets: Iterable[tuple[str, ...]]) -> bool:
+def passed_over(tx: Tx, key_sets: Iterable[tuple[str, ...]], *, each: int = 1) -> bool:
     """Ready carriers of these keys have gone without taking room: others may take their turn."""
     gone = Counter(key for keys in key_sets for key in keys)
-    return bool(gone) and wake(tx, gone)
+    return bool(gone) and wake(tx, gone, each)
 
 
 def set_rule(tx: Tx, pattern: str, limit: int | None, rate: Rate | None, actor: str) -> None:

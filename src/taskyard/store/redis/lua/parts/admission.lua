@@ -35,15 +35,15 @@ local function may_wait(task, lane_room)
   return not lane_room and not task[KEY_NAMES] and task[REASON] ~= 'rescued'
 end
 
--- Goes through the first `count` candidates in order and takes each one that still fits.
+-- Goes through the candidates in order and takes each one that still fits. Behind the first `count`
+-- nothing starts any more, but who is blocked parks.
 -- room: slots, ahead, lanes (lane -> figure or false), keys (key -> figure), fifo (lanes where
 -- nothing is passed over)
 local function admit(candidates, count, room)
   local slots, ahead = room.slots, room.ahead
   local lanes, keys = copy(room.lanes), copy(room.keys)
   local taken = { now = {}, later = {}, parked = {} }
-  for at = 1, count do
-    local no = candidates[at]
+  for at, no in ipairs(candidates) do
     local task = load(no)
     local lane = task[STREAM]:sub(1, 8)
     if not lanes[lane] or lanes[lane] > 0 then
@@ -52,16 +52,16 @@ local function admit(candidates, count, room)
         lanes[lane] = 0
       elseif full then
         taken.parked[#taken.parked + 1] = { at = at, no = no, key = full }
-      elseif slots > 0 then
+      elseif slots > 0 and at <= count then
         slots = slots - 1
         taken.now[#taken.now + 1] = no
         if lanes[lane] then lanes[lane] = lanes[lane] - 1 end
         for _, key in ipairs(keys_of(task)) do
           keys[key] = keys[key] - 1
         end
-      elseif ahead <= 0 then
+      elseif slots + ahead <= 0 then
         break
-      elseif may_wait(task, lanes[lane]) then
+      elseif slots <= 0 and at <= count and may_wait(task, lanes[lane]) then
         ahead = ahead - 1
         taken.later[#taken.later + 1] = no
       end

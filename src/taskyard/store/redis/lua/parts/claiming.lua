@@ -4,7 +4,7 @@
 
 -- A claim looks at so many sets of candidates at most; what it parks on the way stays parked, so
 -- the next claim goes on where this one stopped. Where much is parked the sets grow.
-local MAX_ROUNDS, MAX_SET, GROWTH = 8, 500, 2
+local MAX_ROUNDS, MAX_SET, MAX_WOKEN, GROWTH = 8, 500, 200, 4
 
 -- Whether one task comes before another in the order of their lane.
 local function comes_before(a, b)
@@ -148,7 +148,8 @@ local function take(no, search, started_at)
   end
 end
 
-local function park(parked)
+-- Those behind them may have the same keys and move as they did: in sets that grow.
+local function park(parked, each)
   local passed = {}
   for _, one in ipairs(parked) do
     local task = load(one.no)
@@ -157,7 +158,7 @@ local function park(parked)
     set_down(one.no, task)
     count_keys(passed, task, one.key)
   end
-  wake(passed)
+  wake(passed, each)
 end
 
 local function apply(taken, search)
@@ -173,7 +174,7 @@ local function apply(taken, search)
   search.ahead = search.ahead - #taken.later
   if #taken.parked > 0 then
     search.reach = search.reach * GROWTH
-    park(taken.parked)
+    park(taken.parked, math.min(search.reach, MAX_WOKEN))
   end
 end
 

@@ -43,11 +43,12 @@ local function each_waiting_stream(key, visit)
   end
 end
 
--- Let the first `count` waiters of each lane and route be looked at again. A waiter in a full
--- lane must not stand before one in a lane with room, hence some of each.
-local function wake_waiters(key, count)
-  if room_in(key) <= 0 then return end
-  local woken = {}
+-- Let the first `count` waiters of each lane and route be looked at again, or `each` for every one.
+-- A waiter in a full lane must not stand before one in a lane with room, hence some of each.
+local function wake_waiters(key, count, each)
+  local room = room_in(key)
+  if room <= 0 then return end
+  local woken, count = {}, math.min(count, room) * (each or 1)
   each_waiting_stream(key, function(stream)
     for _, no in ipairs(tasks_at(K.parked, '[' .. stream, '(' .. stream .. '\255', count)) do
       woken[#woken + 1] = no
@@ -62,9 +63,9 @@ local function wake_waiters(key, count)
 end
 
 -- counts: key -> units of room that came free, or carriers that left without taking room.
-local function wake(counts)
+local function wake(counts, each)
   for key, count in pairs(counts) do
-    wake_waiters(key, count)
+    wake_waiters(key, count, each)
   end
 end
 
