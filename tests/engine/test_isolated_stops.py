@@ -135,7 +135,7 @@ async def test_a_body_whose_child_hears_job_and_stop_at_once_does_not_begin(
         task = await ended(handle)
     wanted = (Reason.OPERATOR, 0) if stop is Stop.CANCEL else (Reason.TIMEOUT, 1)
     assert (task.reason, task.charged, task.attempt) == (*wanted, 1)
-    assert not (tmp_path / "pid").exists()  # noqa: ASYNC240 - a look at a small folder
+    assert not (tmp_path / "pid").exists()
 
 
 # --- descendants ---

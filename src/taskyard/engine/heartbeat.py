@@ -1,8 +1,9 @@
-"""Keeps the lease alive from a thread of its own, and watches the event loop.
+"""Keeps the lease alive from a thread of its own; another one watches the lease and the loop.
 
-The thread needs nothing of the loop, so a loop that is blocked for a while loses no lease. It is
-also the one who can still act when the loop cannot: it ends the process when a body blocks the
-loop beyond its timeout, or when bodies could outlive the lease.
+The threads need nothing of the loop, so a loop that is blocked for a while loses no lease. The one
+that watches can still act when the loop cannot: it ends the process when a body blocks the loop
+beyond its timeout, or when bodies could outlive the lease. It waits for no store: a beat that hangs
+does not hold it up.
 """
 
 from __future__ import annotations
@@ -64,34 +65,51 @@ class Heartbeat:
         self._watched = watched
         self._on_news = on_news
         self._on_danger = on_danger
-        self._on_renewed = on_renewed  # called in the thread, with `renewed`
-        self._measure = measure  # called in the thread
+        self._on_renewed = on_renewed  # called in the thread that beats, with `renewed`
+        self._measure = measure  # called there too
         self._leave = leave
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
         self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._gone = asyncio.Event()
+        self._go = threading.Event()  # it is time to beat
+        self._threads: list[threading.Thread] = []
+        self._beats_ended = asyncio.Event()
+        self._judging = threading.Lock()  # whether the lease is in danger, and who is told so
         # The lease holds at least until renewed + ttl: counted from before it was asked for.
         self.renewed = lease_time() if since is None else since
         self.steady_since = self.renewed  # unbroken contact with the store since then
         self._pulse = time.monotonic()
         self._pulse_asked = False
         self._endangered: float | None = None
+        self._beat_due = lease_time() + lease_seconds / 3
 
     def start(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(
-                target=self._main, name="taskyard-heartbeat", daemon=True
-            )
-            self._thread.start()
+        if self._threads:
+            return
+        for work, name in ((self._watch, "watch"), (self._beat_on, "heartbeat")):
+            thread = threading.Thread(target=work, name=f"taskyard-{name}", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # there can be no more threads
+                self._end()
+                raise
+            self._threads.append(thread)
 
     async def stop(self) -> None:
         """Not by joining in the loop's pool, which bodies may have filled."""
+        self._end()
+        if not self._threads:
+            return
+        try:
+            async with asyncio.timeout(self._ttl / 3):  # twice as long as a beat may take
+                await self._beats_ended.wait()
+        except TimeoutError:
+            log.error("a beat does not end: it is left behind", lease=self._lease)
+        self._threads.clear()
+
+    def _end(self) -> None:
         self._stopping.set()
-        if self._thread is not None:
-            await self._gone.wait()
-            self._thread = None
+        self._go.set()
 
     @property
     def holds(self) -> bool:
@@ -108,20 +126,26 @@ class Heartbeat:
         now = lease_time()
         return 0.0 if now - self.renewed > self._ttl else now - self.steady_since
 
-    def _main(self) -> None:
-        every = self._ttl / 3
-        due = lease_time() + every
-        tick = min(1.0, self._ttl / 10)
-        while not self._stopping.wait(tick):
+    # --- beating ---
+
+    def _beat_on(self) -> None:
+        """Beat whenever the other thread says so."""
+        while True:
+            self._go.wait()
+            self._go.clear()
+            if self._stopping.is_set():
+                break
+            now, renewed = lease_time(), False
             try:
-                now = lease_time()
-                if now >= due:
-                    due = now + (every if self._beat(now) else tick)
-                self._watch_loop(time.monotonic())
-                self._watch_lease(lease_time())
+                renewed = self._beat(now)
             except Exception:
-                log.exception("heartbeat")  # without this thread nobody stops bodies in time
-        self._tell(self._gone.set)
+                log.exception("heartbeat")  # without this thread the lease ends
+            self._beat_due = now + (self._ttl / 3 if renewed else self._tick)
+        self._tell(self._beats_ended.set)
+
+    @property
+    def _tick(self) -> float:
+        return min(1.0, self._ttl / 10)
 
     def _beat(self, now: float) -> bool:
         """Renew. Counts from before the call: the store's clock started no earlier."""
@@ -132,13 +156,17 @@ class Heartbeat:
             log.warning("beat failed", lease=self._lease, error=str(error))
             self.steady_since = lease_time()
             return False
+        if self._stopping.is_set():
+            return True  # nobody is here any more who would want to know
+        with self._judging:
+            if not news.lost:
+                if now - self.renewed > self._ttl:
+                    self.steady_since = lease_time()
+                self.renewed = now
+                self._endangered = None
+            self._tell(self._on_news, news)
         if not news.lost:
-            if now - self.renewed > self._ttl:
-                self.steady_since = lease_time()
-            self.renewed = now
-            self._endangered = None
             self._on_renewed(now)
-        self._tell(self._on_news, news)
         return True
 
     def _patience(self, now: float) -> float:
@@ -152,7 +180,28 @@ class Heartbeat:
         try:
             self._loop.call_soon_threadsafe(function, *args)
         except RuntimeError:
-            self._stopping.set()  # the loop is closed
+            self._end()  # the loop is closed
+
+    # --- watching ---
+
+    def _watch(self) -> None:
+        """By short waits: while the machine sleeps, the lease goes on and a wait does not."""
+        while not self._stopping.wait(self._until_next_look(lease_time())):
+            if lease_time() >= self._beat_due:
+                self._beat_due = float("inf")  # until this beat is over
+                self._go.set()
+            try:
+                self._watch_loop(time.monotonic())
+                self._watch_lease(lease_time())
+            except Exception:
+                log.exception("watch")  # without this thread nobody stops bodies in time
+
+    def _until_next_look(self, now: float) -> float:
+        """Seconds: a tick, or less if there is something to do before."""
+        ends = self.renewed + self._ttl
+        moments = (self._beat_due, ends - self._ttl / 3, ends - self._ttl / 10)
+        coming = (moment - now for moment in moments if moment > now)
+        return min((self._tick, *coming))
 
     def _watch_loop(self, now: float) -> None:
         if not self._pulse_asked:
@@ -176,14 +225,15 @@ class Heartbeat:
 
     def _watch_lease(self, now: float) -> None:
         """Bodies must not outlive the lease: first they are stopped, then the process is."""
-        left = self.renewed + self._ttl - now
-        if left < self._ttl / 3 and self._endangered is None:
-            self._endangered = now
-            log.error("the lease cannot be renewed: stopping its bodies", lease=self._lease)
-            self._tell(self._on_danger)
-        # A process that was frozen finds its lease ended at once: its bodies get a moment.
-        warned = self._endangered is not None and now - self._endangered > self._ttl / 6
-        if left < self._ttl / 10 and warned and self._watched.bodies() > 0:
+        with self._judging:
+            left = self.renewed + self._ttl - now
+            if left <= self._ttl / 3 and self._endangered is None:
+                self._endangered = now
+                log.error("the lease cannot be renewed: stopping its bodies", lease=self._lease)
+                self._tell(self._on_danger)
+            # A process that was frozen finds its lease ended at once: its bodies get a moment.
+            warned = self._endangered is not None and now - self._endangered > self._ttl / 6
+        if left <= self._ttl / 10 and warned and self._watched.bodies() > 0:
             log.critical(
                 "the lease ends and bodies are still running: leaving", stack=self._stack()
             )
