@@ -28,14 +28,14 @@ def rows(page: str) -> Iterator[list[str]]:
 
 
 def places(words: list[str]) -> Iterator[Path]:
-    """Where these paths lead; a bare name is in the folder of the path before it."""
-    folder = SOURCE
+    """Where these paths lead; a bare name is in the folder of one before it."""
+    bases = [SOURCE, SOURCE.parent, ROOT]
     for word in words:
         if not A_PATH.fullmatch(word):
             continue
-        found = [base / word for base in (SOURCE, folder, SOURCE.parent, ROOT)]
+        found = [base / word for base in bases]
         place = next((path for path in found if path.exists()), SOURCE / word)
-        folder = place if place.is_dir() else place.parent
+        bases.append(place if place.is_dir() else place.parent)
         yield place
 
 
