@@ -6,22 +6,26 @@ are compared by id, by order, and by the label a node's incarnation has in the m
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import msgspec
 
+from taskyard.domain.clock import Instant, seconds
 from taskyard.domain.errors import TaskyardError
 from taskyard.domain.explain import Condition, Explanation
-from taskyard.domain.lane import LaneChange
+from taskyard.domain.lane import LaneChange, Order
 from taskyard.domain.node import Ask, Lease, NewNode, News
 from taskyard.domain.outcome import Finished, Outcome, Stale, Verdict
+from taskyard.domain.rate import Rate
 from taskyard.domain.retention import Retention
-from taskyard.domain.state import Reason, State
-from taskyard.domain.task import Claimed, NewTask, Progress, Task, TaskQuery
+from taskyard.domain.state import TERMINAL, Reason, State
+from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress, Refused, Task, TaskQuery
 from taskyard.store.port import Claim, ClaimRequest, Store
-from tests.conformance.model import Model, ModelTask, Noted
+from tests.conformance.model import Model
+from tests.conformance.things import ModelTask, Noted
 from tests.conformance.verbs import verdict
 
 T = TypeVar("T")
@@ -70,7 +74,8 @@ class Side:
         hold = None if held is None else held.hold
         fence = None if held is None else (held.id, self._believed(held))
         await self._alike(
-            self.store.enqueue(tasks, by=hold), lambda: self.model.enqueue(tasks, by=fence)
+            _plain(self.store.enqueue(tasks, by=hold)),
+            lambda: list(map(_without_count, self.model.enqueue(tasks, by=fence))),
         )
 
     def _attempt(self, task_id: str, back: int) -> Claimed | None:
@@ -116,8 +121,25 @@ class Side:
             got = await self.store.report(task.hold, progress)
             assert got == self.model.report(task.id, self._believed(task), progress)
 
+    async def checkpoint(self, task_id: str, back: int, data: str) -> None:
+        task = self._attempt(task_id, back)
+        if task is not None:
+            got = await self.store.checkpoint(task.hold, data)
+            assert got == self.model.checkpoint(task.id, self._believed(task), data)
+
     async def promote(self) -> None:
-        assert await self.store.promote() == self.model.promote()
+        """Rates are looked at as often as a store likes, but not too late."""
+        got, count = await self.store.promote(), self.model.promote()
+        due, rated = self.model.next_due(), self.model.rated()
+        assert count <= got.count <= count + rated
+        moments = [at for at in (due, *self.model.openings()) if at is not None]
+        if not rated:
+            assert got.next_due == due
+        elif moments:
+            assert got.next_due is not None
+            assert got.next_due <= min(moments)
+        if got.next_due is not None and got.next_due != due:
+            assert self.model.now < got.next_due <= self.model.latest_token()
 
     async def expire(self) -> None:
         assert await self.store.expire() == self.model.expire_all()
@@ -149,6 +171,14 @@ class Side:
             self.store.cancel(task_id, actor=ACTOR), lambda: self.model.cancel(task_id)
         )
 
+    async def pause(self, task_id: str) -> None:
+        await self._alike(self.store.pause(task_id, actor=ACTOR), lambda: self.model.pause(task_id))
+
+    async def resume(self, task_id: str) -> None:
+        await self._alike(
+            self.store.resume(task_id, actor=ACTOR), lambda: self.model.resume(task_id)
+        )
+
     async def retry(self, task_id: str) -> None:
         await self._alike(self.store.retry(task_id, actor=ACTOR), lambda: self.model.retry(task_id))
 
@@ -164,13 +194,13 @@ class Side:
         got = await self.store.set_lane(name, change, actor=ACTOR)
         assert got == self.model.set_lane(name, change)
 
-    async def set_key_rule(self, pattern: str, limit: int | None) -> None:
-        await self.store.set_key_rule(pattern, limit, actor=ACTOR)
-        self.model.set_rule(pattern, limit)
+    async def set_key_rule(self, pattern: str, limit: int | None, rate: Rate | None = None) -> None:
+        await self.store.set_key_rule(pattern, limit, rate=rate, actor=ACTOR)
+        self.model.set_rule(pattern, limit, rate)
 
-    async def pause_yard(self, paused: bool) -> None:
-        await self.store.pause_yard(paused, actor=ACTOR)
-        self.model.pause_yard(paused)
+    async def pause_yard(self, paused: bool, until: Instant | None = None) -> None:
+        await self.store.pause_yard(paused, until=until, actor=ACTOR)
+        self.model.pause_yard(paused, until=until)
 
     # --- nodes ---
 
@@ -277,7 +307,8 @@ class Side:
             raise AssertionError("a claim that never comes to an end")
         assert wanted is None or order == wanted
         if got < room and self.model.free_slots(label) > 0:
-            left = [task for task in self.model.tasks.values() if self.model.may_run(task, label)]
+            tasks = self.model.tasks.values()
+            left = [task for task in tasks if self.model.may_run(task, label, sure=True)]
             assert left == [], "free room and an eligible waiting task"
 
     async def _check_claim(self, label: str, request: ClaimRequest, claim: Claim) -> None:
@@ -314,6 +345,10 @@ class Side:
 
     def _check_claimed(self, claimed: Claimed, label: str, *, fresh: bool = False) -> None:
         task = self.model.tasks[claimed.id]
+        waited = seconds(max(0, self.model.now - task.run_at))
+        checkpoint = task.checkpoint
+        if not fresh:  # found again: as it was, or as it is
+            waited, checkpoint = claimed.waited, claimed.checkpoint
         assert msgspec.structs.asdict(claimed) == {
             "no": self._nos.setdefault(task.id, claimed.no),
             "id": task.id,
@@ -323,8 +358,11 @@ class Side:
             "charged": task.charged,
             "max_charged": task.new.max_charged,
             "timeout": task.new.timeout,
-            "payload": task.new.payload,
+            "payload": task.payload,
             "lease": self._leases[label],
+            "losses": task.losses,
+            "waited": waited,
+            "checkpoint": checkpoint,
         }
 
     async def _notice_expired(self) -> None:
@@ -338,8 +376,12 @@ class Side:
 
     async def settle(self) -> None:
         """Let every node take all it can: then nothing that could run is left waiting."""
-        for label in [one for one in self.model.nodes if self.model.refusal(one) is None]:
-            await self.claim(label, self.model.nodes[label].about.slots)
+        await self.promote()
+        runs = -1
+        while runs < len(self.model.running()):  # one node may start what others wait behind
+            runs = len(self.model.running())
+            for label in [one for one in self.model.nodes if self.model.refusal(one) is None]:
+                await self.claim(label, self.model.nodes[label].about.slots)
         assert list(self.model.could_run()) == []
 
     # --- what can be seen ---
@@ -374,7 +416,13 @@ class Side:
         mine = self.model.tasks[task.id]
         assert task.parked_on in (None, *mine.keys)
         assert task.parked_on is None or task.state is State.QUEUED
+        in_line = self.model.lane(mine.lane).order is Order.FIFO
+        assert task.parked_on is None or not in_line
         known = msgspec.structs.replace(task, no=mine.no, seq=mine.seq, parked_on=None)
+        if task.state in TERMINAL:
+            known = msgspec.structs.replace(known, waits_for=len(mine.unmet))
+        if not mine.depends_on:  # then it means nothing
+            known = msgspec.structs.replace(known, on_failure=mine.new.on_failure)
         assert known == mine.seen()
 
     async def check_each_task(self) -> None:
@@ -397,7 +445,7 @@ class Side:
             assert key.limit == self.model.limit(key.name)
             assert key.holders or key.waiting
             assert key.waiting <= len(queued)
-        rules = {rule.pattern: rule.limit for rule in await self.store.key_rules()}
+        rules = {rule.pattern: rule for rule in await self.store.key_rules()}
         assert rules == self.model.rules
 
     async def _check_nodes(self) -> None:
@@ -421,8 +469,16 @@ class Side:
 
     async def _check_explanation(self, task: ModelTask) -> None:
         got, wanted = await self.store.explain(task.id), self.model.explain(task.id)
-        if not _is_only_behind(wanted):
+        if self.model.has_lapsed_pause():
+            return
+        if task.unmet:
+            self._check_unmet(task, got)
+            return
+        if not _is_only_behind(wanted) or self.model.lane(task.lane).order is Order.FIFO:
             assert got == wanted
+            return
+        if not self.model.lane(task.lane).exact or self.model.lane(task.lane).order is Order.FAIR:
+            assert all(wait.condition is Condition.ORDER for wait in got.waits)
             return
         # A store does not count those it has seen waiting for a full key.
         [wait] = got.waits or wanted.waits
@@ -431,6 +487,26 @@ class Side:
         others = self.model.before(task)
         assert isinstance(before, int)
         assert sum(not other.keys for other in others) <= before <= len(others)
+
+    @staticmethod
+    def _check_unmet(task: ModelTask, got: Explanation) -> None:
+        [wait] = got.waits
+        named = wait.figures["tasks"]
+        assert (wait.code, wait.figures["count"]) == ("dependencies", len(task.unmet))
+        assert isinstance(named, list)
+        assert named
+        assert set(named) <= set(task.depends_on)
+
+
+async def _plain(asked: Awaitable[list[Enqueue]]) -> list[Enqueue]:
+    return list(map(_without_count, await asked))
+
+
+def _without_count(answer: Enqueue) -> Enqueue:
+    """Of a lane with more in it than its max depth, a store need not count how many."""
+    if isinstance(answer, Refused):
+        return Refused(re.sub(r"full: \d+ tasks", "full: some tasks", answer.reason))
+    return answer
 
 
 def _is_only_behind(explanation: Explanation) -> bool:

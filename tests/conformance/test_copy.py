@@ -7,18 +7,24 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from taskyard.domain.cron import Cron
 from taskyard.domain.errors import CannotCopy
+from taskyard.domain.lane import Order
 from taskyard.domain.moved import Moved
+from taskyard.domain.rate import Rate
 from taskyard.domain.state import State
-from taskyard.domain.task import Dedup, Duplicate, Enqueued, Progress, Until
+from taskyard.domain.task import Dedup, Duplicate, Enqueued, OnFailure, Progress, Until
 from taskyard.store.copy import copy, difference, pages
 from taskyard.store.port import Store
+from tests.conformance.pruning import prune_all
 from tests.conformance.test_namespaces import opened
 from tests.conformance.verbs import (
     Worker,
     capacity,
+    change,
     complete,
     enqueued,
     failed,
@@ -27,7 +33,10 @@ from tests.conformance.verbs import (
     new,
     node,
     pause,
+    paused,
+    released,
     running,
+    state_of,
     succeeded,
 )
 from tests.servers.urls import STORES, fresh_url
@@ -56,6 +65,14 @@ async def filled(store: Store) -> None:
     await limit(store, "disk", 2)
     await capacity(store, "narrow", 3)
     await pause(store, "stopped", reason="disk full ☃")
+    now = await store.now()
+    await change(store, "later", paused=True, paused_until=now + 10**12, max_depth=7)
+    await change(store, "aged", ageing=60, rate=Rate(5, 2.0, 3))
+    await store.set_key_rule("api:*", 9, rate=Rate(10, 1.0, 5), actor="ann")
+    nightly = Cron(name="nightly", schedule="0 2 * * *", task=new(id="pattern", lane="narrow"))
+    await store.set_cron(nightly, now + 10**11, actor="ann")
+    await store.set_cron(msgspec.structs.replace(nightly, name="ended"), 5, actor="ann")
+    await store.fire_cron("ended", 5, [], None)
 
 
 async def ended(store: Store, worker: Worker) -> None:
@@ -85,6 +102,20 @@ async def waiting(store: Store, worker: Worker) -> None:
     await enqueued(store, id="urgent", priority=9)
     await store.prioritize("urgent", 1, actor="ann")
     await store.finish([failed(held)])  # goes to the back, as "first"
+    await dependent(store)
+
+
+async def dependent(store: Store) -> None:
+    """Tasks that wait for others, and one that waits for its operator."""
+    worker = await node(store, "apart", kinds=("apart",))
+    task = await running(store, worker, kind="apart", id="interrupted")
+    await store.checkpoint(hold(task), '{"page": "☃"}')
+    await store.finish([paused(task)])
+    await store.retire(worker.lease)
+    others = ("completed", "later", "interrupted")
+    await enqueued(store, id="gathers", depends_on=others)
+    await enqueued(store, id="waits", depends_on=("gathers",), on_failure=OnFailure.RUN)
+    await enqueued(store, id="given up", depends_on=("failed",))
 
 
 async def all_of(store: Store) -> list[Moved]:
@@ -97,11 +128,16 @@ async def test_tasks_are_the_same_in_the_other_store(stores: tuple[Store, Store]
     await filled(source)
 
     there = await all_of(source)
-    await target.import_tasks(there)
-    await target.import_tasks(there)  # as after a lost answer
+    await target.import_tasks(there[::-1])
+    await target.import_tasks(there[::-1])  # as after a lost answer
 
     assert await all_of(target) == there
-    assert {moved.task.state for moved in there} == set(State) - {State.RUNNING, State.PAUSED}
+    assert {moved.task.state for moved in there} == set(State) - {State.RUNNING}
+    assert {m.task.id: m.task.waits_for for m in there if m.task.depends_on} == {
+        "gathers": 2,
+        "waits": 1,
+        "given up": 0,
+    }
     assert {m.task.dedup for m in there if m.dedup_kept} == {"kept"}
     assert any(m.task.failures for m in there)
     assert await target.counts() == await source.counts()
@@ -129,6 +165,7 @@ async def test_settings_and_history_come_along(stores: tuple[Store, Store]) -> N
 
     assert await target.lanes() == await source.lanes()
     assert sorted(await target.key_rules(), key=str) == sorted(await source.key_rules(), key=str)
+    assert await target.crons() == await source.crons() != []
     copied = await source.audit(limit=1000)
     assert (await target.audit(limit=1000))[-len(copied) :] == copied
 
@@ -151,6 +188,72 @@ async def test_ids_and_dedup_keys_stay_taken(stores: tuple[Store, Store]) -> Non
     assert newest == [task.id for task in reversed(fresh)]
 
 
+@pytest.mark.spec("engine-27", "engine-17", "engine-25")
+async def test_what_waits_for_others_goes_on_waiting(stores: tuple[Store, Store]) -> None:
+    source, target = stores
+    await filled(source)
+    await copy(source, target, actor="ann")
+    worker = await node(target, kinds=("work", "apart"))
+    await target.cancel("later", actor="ann")
+    assert (await state_of(target, "gathers"))[0] is State.CANCELLED
+    assert (await state_of(target, "waits"))[0] is State.QUEUED
+    await target.resume("interrupted", actor="ann")
+
+    claimed = {task.id: task for task in await worker.claim(20)}
+
+    assert "waits" in claimed
+    assert claimed["interrupted"].checkpoint == '{"page": "☃"}'
+
+
+@pytest.mark.spec("engine-27", "engine-17", "lifecycle-15")
+async def test_what_is_depended_on_is_kept_in_the_other_store_too(
+    stores: tuple[Store, Store],
+) -> None:
+    source, target = stores
+    await filled(source)
+    await copy(source, target, actor="ann")
+    await prune_all(target)
+
+    assert await target.get("completed") is not None  # "gathers" waits for it
+    assert await target.get("revived") is None
+
+
+@pytest.mark.spec("engine-27", "engine-9")
+async def test_the_order_of_every_lane_is_the_same(stores: tuple[Store, Store]) -> None:
+    source, target = stores
+    for order in Order:
+        await change(source, order, order=order)
+    await change(source, "aged", ageing=1e-6)
+    worker = await node(source)
+    for lane in (*Order, "aged"):
+        for group in "aaab":
+            await enqueued(source, lane=lane, group=group)
+        held = await worker.claim_one()
+        for at, group in enumerate("cbacb"):
+            await enqueued(source, lane=lane, group=group, priority=9 - at)
+        await source.finish([released(held)])
+    await source.retire(worker.lease)
+    await orders(source)  # who of a group has which of its turns is settled when they start
+    in_order = await orders(source)
+
+    await copy(source, target, actor="ann")
+
+    assert await orders(target) == in_order
+    assert [lane.order for lane in await target.lanes()] == [
+        lane.order for lane in await source.lanes()
+    ]
+
+
+async def orders(store: Store) -> dict[str, list[str]]:
+    """What each lane starts, in order; everything is given back."""
+    worker = await node(store, "looker", slots=100)
+    started: dict[str, list[str]] = {}
+    while tasks := await worker.claim(1):
+        started.setdefault(tasks[0].lane, []).append(tasks[0].id)
+    await store.retire(worker.lease)
+    return started
+
+
 @pytest.fixture(params=STORES)
 def pair(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
     return fresh_url(request.param, tmp_path), fresh_url(request.param, tmp_path)
@@ -162,7 +265,7 @@ async def test_an_interrupted_copy_is_made_again(pair: tuple[str, str]) -> None:
         await filled(source)
         history = (await source.audit(limit=1000))[::-1]
         await target.import_settings(audit=history[:2])
-        await target.import_tasks((await all_of(source))[:3])
+        await target.import_tasks((await all_of(source))[:-4:-1])  # the oldest
 
         await copy(source, target, actor="ann")
         await copy(source, target, actor="ann")

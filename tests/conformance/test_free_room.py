@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 from collections.abc import Coroutine
 from pathlib import Path
@@ -21,17 +22,20 @@ from hypothesis.stateful import (
 )
 
 from taskyard.domain.clock import SECOND
-from taskyard.domain.lane import LaneChange
+from taskyard.domain.lane import LaneChange, Order
 from taskyard.domain.node import NewNode
-from taskyard.domain.outcome import Failed, Outcome, Released, Snoozed, Stopped, Succeeded
+from taskyard.domain.outcome import Failed, Outcome, Paused, Released, Snoozed, Stopped, Succeeded
+from taskyard.domain.rate import Rate
 from taskyard.domain.state import REVIVABLE, Reason, State
-from taskyard.domain.task import Claimed, Task, TaskQuery
-from tests.conformance.model import Model, ModelTask
+from taskyard.domain.task import Claimed, Clash, Dedup, NewTask, OnFailure, Task, TaskQuery
+from tests.conformance.model import Model
 from tests.conformance.places import Maker
+from tests.conformance.things import ModelTask
 from tests.conformance.verbs import BROKEN, Worker, new, verdict
 
 T = TypeVar("T")
 
+EXAMPLES = int(os.environ.get("TASKYARD_TEST_EXAMPLES", "0"))
 LANES = ("one", "two")
 KEYS = ("ka", "kb", "kc")
 PATTERNS = (*KEYS, "k*")
@@ -50,6 +54,7 @@ ENDINGS: dict[str, Outcome] = {
     "released": Released(),
     "snoozed": Snoozed(5.0),
     "stopped": Stopped(),
+    "paused": Paused(),
 }
 
 HAZARDS = ("cancel", "move back", "too late", "expire", "open wide", "newcomer", "none")
@@ -57,6 +62,9 @@ HAZARDS = ("cancel", "move back", "too late", "expire", "open wide", "newcomer",
 lanes = st.sampled_from(LANES)
 key_sets = st.lists(st.sampled_from(KEYS), unique=True, max_size=3).map(tuple)
 priorities = st.integers(1, 3)
+rates = st.sampled_from((None, None, Rate(1, 4.0), Rate(1, 2.0, 2), Rate(3, 2.0, 3)))
+ways = st.sampled_from(((Order.PRIORITY, None), (Order.PRIORITY, 2.0), (Order.FIFO, None)))
+ways |= st.just((Order.FAIR, None))
 picks = st.integers(0, 1000)
 names = st.sampled_from(sorted(NODES))
 
@@ -96,10 +104,14 @@ class Yard(RuleBasedStateMachine):
         self._workers[name] = Worker(self._store, await self._store.register(NODES[name]))
         self._model.register(name, NODES[name])
 
-    @initialize()
-    def start(self) -> None:
+    @initialize(way=ways)
+    def start(self, way: tuple[Order, float | None]) -> None:
         for name in NODES:
             self._run(self._register(name))
+        for lane in LANES:
+            self._set_lane(lane, LaneChange(capacity=None))
+        self.change_order("two", way)
+        self.let_time_pass(2)
 
     # --- what may happen ---
 
@@ -124,8 +136,44 @@ class Yard(RuleBasedStateMachine):
         self._model.now = self._run(self._store.now())
         deadline = None if patience is None else self._model.now + patience * SECOND
         task = new(kind, lane=lane, keys=keys, priority=priority, delay=delay, deadline=deadline)
-        self._run(self._store.enqueue([task]))
-        self._model.enqueue([task])
+        self._enqueue(task)
+
+    def _enqueue(self, *tasks: NewTask) -> None:
+        self._model.now = self._run(self._store.now())
+        answers = self._run(self._store.enqueue(tasks))
+        assert list(map(type, answers)) == list(map(type, self._model.enqueue(tasks)))
+
+    @rule(
+        lane=lanes,
+        key=key_sets,
+        groups=st.lists(st.sampled_from("abc"), min_size=1, max_size=4),
+        clash=st.sampled_from((None, None, *Clash)),
+        refuse=st.booleans(),
+    )
+    def enqueue_groups(
+        self, lane: str, key: tuple[str, ...], groups: list[str], clash: Clash | None, refuse: bool
+    ) -> None:
+        dedup = None if clash is None else Dedup("one of a kind", clash=clash)
+        tasks = [new(lane=lane, keys=key[:1], group=group) for group in groups]
+        self._enqueue(*tasks, new(lane=lane, keys=key, dedup=dedup, refuse_if_held=refuse, delay=3))
+
+    @precondition(lambda self: bool(self._model.tasks))
+    @rule(
+        some=st.lists(picks, min_size=1, max_size=3),
+        lane=lanes,
+        keys=key_sets,
+        on_failure=st.sampled_from(tuple(OnFailure)),
+    )
+    def enqueue_a_chain(
+        self, some: list[int], lane: str, keys: tuple[str, ...], on_failure: OnFailure
+    ) -> None:
+        known = list(self._model.tasks)
+        names = tuple({known[pick % len(known)]: None for pick in some})
+        if self._model.lane(lane).max_depth is not None:  # see test_enqueue_checks
+            on_failure = OnFailure.RUN
+        first = new(lane=lane, keys=keys, depends_on=names, on_failure=on_failure)
+        second = new(lane=lane, depends_on=(first.id,), on_failure=OnFailure.RUN)
+        self._enqueue(first, second)
 
     @rule(
         keys=key_sets.filter(bool),
@@ -188,34 +236,88 @@ class Yard(RuleBasedStateMachine):
         self._run(self._store.cancel(task.id, actor="ann"))
         self._model.cancel(task.id)
 
+    @precondition(lambda self: self._has(State.QUEUED, State.PENDING, State.RUNNING))
+    @rule(pick=picks, state=st.sampled_from((State.QUEUED, State.QUEUED, State.RUNNING)))
+    def pause_a_task(self, pick: int, state: State) -> None:
+        some = (state,) if self._has(state) else (State.QUEUED, State.PENDING, State.RUNNING)
+        task = self._pick(pick, *some)
+        self._run(self._store.pause(task.id, actor="ann"))
+        self._model.pause(task.id)
+
+    @precondition(lambda self: self._has(State.PAUSED))
+    @rule(pick=picks)
+    def resume_a_task(self, pick: int) -> None:
+        task = self._pick(pick, State.PAUSED)
+        self._run(self._store.resume(task.id, actor="ann"))
+        self._model.resume(task.id)
+
+    @precondition(lambda self: self._has(State.RUNNING))
+    @rule(pick=picks)
+    def keep_a_checkpoint(self, pick: int) -> None:
+        task = self._pick(pick, State.RUNNING)
+        claimed = self._claimed[task.id]
+        assert self._run(self._store.checkpoint(claimed.hold, f"[{pick}]"))
+        self._model.checkpoint(task.id, claimed.attempt, f"[{pick}]")
+
     @precondition(lambda self: self._has(*REVIVABLE))
     @rule(pick=picks)
     def retry(self, pick: int) -> None:
         task = self._pick(pick, *REVIVABLE)
+        if task.new.dedup is not None and task.new.dedup.key in self._model.dedup:
+            return
         self._run(self._store.retry(task.id, actor="ann"))
         self._model.retry(task.id)
 
     @precondition(lambda self: self._has(State.QUEUED, State.PENDING))
     @rule(pick=picks, priority=priorities)
     def prioritize(self, pick: int, priority: int) -> None:
-        task = self._pick(pick, State.QUEUED, State.PENDING)
-        self._run(self._store.prioritize(task.id, priority, actor="ann"))
-        self._model.prioritize(task.id, priority)
+        self._prioritize(self._pick(pick, State.QUEUED, State.PENDING), priority)
+
+    def _prioritize(self, task: ModelTask, priority: int) -> None:
+        if self._model.lane(task.lane).order is not Order.FIFO:
+            self._run(self._store.prioritize(task.id, priority, actor="ann"))
+            self._model.prioritize(task.id, priority)
+
+    def _set_lane(self, lane: str, change: LaneChange) -> None:
+        self._model.now = self._run(self._store.now())
+        lane_now = self._run(self._store.set_lane(lane, change, actor="ann"))
+        assert lane_now == self._model.set_lane(lane, change)
 
     @rule(lane=lanes, capacity=st.sampled_from((None, None, None, 0, 1, 2)))
     def change_capacity(self, lane: str, capacity: int | None) -> None:
-        self._run(self._store.set_lane(lane, LaneChange(capacity=capacity), actor="ann"))
-        self._model.lane(lane).capacity = capacity
+        self._set_lane(lane, LaneChange(capacity=capacity))
 
-    @rule(lane=lanes, paused=st.sampled_from((False, False, True)))
-    def pause_or_resume(self, lane: str, paused: bool) -> None:
-        self._run(self._store.set_lane(lane, LaneChange(paused=paused), actor="ann"))
-        self._model.lane(lane).paused = paused
+    @rule(lane=lanes, depth=st.sampled_from((None, None, 0, 3, 9)))
+    def change_depth(self, lane: str, depth: int | None) -> None:
+        self._set_lane(lane, LaneChange(max_depth=depth))
 
-    @rule(pattern=st.sampled_from(PATTERNS), limit=st.sampled_from((None, None, 0, 1, 2, 3)))
-    def change_limit(self, pattern: str, limit: int | None) -> None:
-        self._run(self._store.set_key_rule(pattern, limit, actor="ann"))
-        self._model.set_rule(pattern, limit)
+    @rule(lane=lanes, way=ways)
+    def change_order(self, lane: str, way: tuple[Order, float | None]) -> None:
+        self._set_lane(lane, LaneChange(order=way[0], ageing=way[1]))
+
+    @rule(lane=lanes, rate=rates)
+    def change_rate(self, lane: str, rate: Rate | None) -> None:
+        self._set_lane(lane, LaneChange(rate=rate))
+
+    @rule(
+        lane=lanes,
+        paused=st.sampled_from((False, False, True)),
+        span=st.sampled_from((None, 2, 5)),
+    )
+    def pause_or_resume(self, lane: str, paused: bool, span: int | None) -> None:
+        now = self._run(self._store.now())
+        until = None if span is None or not paused else now + span * SECOND
+        self._set_lane(lane, LaneChange(paused=paused, paused_until=until))
+
+    @rule(
+        pattern=st.sampled_from(PATTERNS),
+        limit=st.sampled_from((None, None, 0, 1, 2, 3)),
+        rate=rates,
+    )
+    def change_limit(self, pattern: str, limit: int | None, rate: Rate | None = None) -> None:
+        rate = None if limit is None else rate
+        self._run(self._store.set_key_rule(pattern, limit, rate=rate, actor="ann"))
+        self._model.set_rule(pattern, limit, rate)
 
     @rule(name=names)
     def kill_and_rescue(self, name: str) -> None:
@@ -226,9 +328,16 @@ class Yard(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from((2, 6)))
     def let_time_pass(self, seconds: int) -> None:
         self._run(self._place.advance(seconds))
+        self._promote()
+
+    def _promote(self) -> None:
         self._model.now = self._run(self._store.now())
-        self._run(self._store.promote())
-        self._model.promote()
+        promoted = self._run(self._store.promote())
+        assert promoted.count >= self._model.promote()
+        openings = self._model.openings()
+        if openings:
+            assert promoted.next_due is not None
+            assert promoted.next_due <= min(openings)
 
     @rule()
     def expire(self) -> None:
@@ -266,12 +375,13 @@ class Yard(RuleBasedStateMachine):
         self._finish([task for task in self._model.running() if key in task.keys], "succeeded")
         waiters = sorted(self._waiters(key), key=lambda task: task.place)
         match how:
+            case _ if not waiters:
+                pass  # it was refused, or waits for others
             case "cancel":
                 self._run(self._store.cancel(waiters[0].id, actor="ann"))
                 self._model.cancel(waiters[0].id)
             case "move back":
-                self._run(self._store.prioritize(waiters[0].id, 3, actor="ann"))
-                self._model.prioritize(waiters[0].id, 3)
+                self._prioritize(waiters[0], 3)
             case "too late":
                 self.let_time_pass(6)
             case "expire":
@@ -298,6 +408,7 @@ class Yard(RuleBasedStateMachine):
     @rule()
     def settle(self) -> None:
         """Let every node take all it can: then nothing that could run is left waiting."""
+        self._promote()
         busy = True
         while busy:
             busy = sum(self._claim(name, 50) for name in self._workers) > 0
@@ -340,7 +451,7 @@ def test_free_room_and_an_eligible_waiting_task_never_coexist(maker: Maker) -> N
     run_state_machine_as_test(
         cast("type[Yard]", yard),
         settings=settings(
-            max_examples=60,  # the same rules are tried side by side too
+            max_examples=EXAMPLES or 40,  # the same rules are tried side by side too
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=list(HealthCheck),

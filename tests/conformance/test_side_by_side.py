@@ -40,15 +40,16 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from taskyard.domain.clock import SECOND
-from taskyard.domain.lane import LaneChange
+from taskyard.domain.clock import SECOND, Instant
+from taskyard.domain.lane import LaneChange, Order
 from taskyard.domain.node import NewNode
-from taskyard.domain.outcome import Failed, Outcome, Released, Snoozed, Stopped, Succeeded
+from taskyard.domain.outcome import Failed, Outcome, Paused, Released, Snoozed, Stopped, Succeeded
+from taskyard.domain.rate import Rate
 from taskyard.domain.retention import Keep, Retention
 from taskyard.domain.state import REVIVABLE, Reason, State
-from taskyard.domain.task import Dedup, NewTask, Progress, Until
-from tests.conformance.model import ModelTask
+from taskyard.domain.task import Clash, Dedup, NewTask, OnFailure, Progress, Until
 from tests.conformance.sides import FORGED, Side
+from tests.conformance.things import ModelTask
 from tests.conformance.verbs import BROKEN
 from tests.conformance.yards import Yards
 
@@ -75,6 +76,7 @@ ENDINGS: dict[str, Outcome] = {
     "snoozed": Snoozed(3.0),
     "stopped": Stopped(),
     "stopped itself": Stopped(Reason.BODY),
+    "paused": Paused(),
 }
 
 lanes = st.sampled_from(("one", "two", "three"))
@@ -93,6 +95,8 @@ endings = st.lists(
     min_size=1,
     max_size=4,
 )
+rates = st.sampled_from((None, Rate(1, 3.0), Rate(1, 3.0, 2), Rate(5, 1.0, 3)))
+whiles = st.sampled_from((None, None, 3, 6))  # seconds for which something is paused
 changes = st.one_of(
     st.builds(LaneChange, capacity=st.sampled_from((None, None, 0, 1, 2))),
     st.builds(LaneChange, paused=st.just(False)),
@@ -102,6 +106,10 @@ changes = st.one_of(
         paused_reason=st.sampled_from((None, "too hot")),
         capacity=st.sampled_from((msgspec.UNSET, 3)),
     ),
+    st.builds(LaneChange, max_depth=st.sampled_from((None, None, 2, 5))),
+    st.builds(LaneChange, rate=rates),
+    st.builds(LaneChange, order=st.sampled_from(tuple(Order)), ageing=st.none()),
+    st.builds(LaneChange, order=st.just(Order.PRIORITY), ageing=st.sampled_from((2.0, 30.0))),
 )
 spans = st.sampled_from((0, 0, 3, 20)).map(lambda span: timedelta(seconds=span))
 keeps = st.builds(Keep, completed=st.none() | spans, failed=st.none() | spans)
@@ -133,6 +141,9 @@ class Wish(msgspec.Struct, frozen=True):
     patience: int | None = None
     max_charged: int = 3
     group: str = ""
+    depends_on: tuple[int, ...] = ()  # on which of the last ones
+    on_failure: OnFailure = OnFailure.CANCEL
+    refuse_if_held: bool = False
     again: int | None = None  # under the id of one that was to be saved before
 
 
@@ -144,13 +155,22 @@ wishes = st.builds(
     keys=st.one_of(st.just(()), st.lists(keys, unique=True, max_size=3).map(tuple)),
     requires=seldom(st.sampled_from((("gpu",), ("gpu", "disk"), ("crane",))), ()),
     dedup=seldom(
-        st.builds(Dedup, st.sampled_from(("d", "e")), st.sampled_from(tuple(Until))), None
+        st.builds(
+            Dedup,
+            st.sampled_from(("d", "e")),
+            st.sampled_from(tuple(Until)),
+            st.sampled_from(tuple(Clash)),
+        ),
+        None,
     ),
     delay=seldom(st.sampled_from((0.0, 3.0, 6.5)), None),
     run_in=seldom(st.sampled_from((-5, 0, 3)), None),
     patience=seldom(st.sampled_from((0, 3, 20)), None),
     max_charged=seldom(st.sampled_from((1, 2)), 3),
-    group=seldom(st.just("g"), ""),
+    group=st.sampled_from(("", "g", "h")),
+    depends_on=seldom(st.lists(st.integers(0, 8), min_size=1, max_size=3).map(tuple), ()),
+    on_failure=st.sampled_from(tuple(OnFailure)),
+    refuse_if_held=seldom(st.just(True), False),
     again=seldom(st.integers(0, 3), None),
 )
 
@@ -204,7 +224,9 @@ class SideBySide(RuleBasedStateMachine):
     def start(self, narrow: int | None, many: list[Wish]) -> None:
         for name in NODES:
             self._register(name)
-        self.set_lane("three", LaneChange(capacity=narrow))
+        self.set_lane("one", LaneChange(capacity=None), None)
+        self.set_lane("two", LaneChange(capacity=None), None)
+        self.set_lane("three", LaneChange(capacity=narrow), None)
         self._enqueue(many)
 
     # --- tasks come ---
@@ -244,6 +266,14 @@ class SideBySide(RuleBasedStateMachine):
         else:
             self._ids.append(task_id)
         timed = wish.run_in is not None and wish.delay is None
+        there = [one for one in self._ids if one in self._sides[0].model.tasks and one != task_id]
+        depends_on = {there[-1 - at % len(there)]: None for at in wish.depends_on if there}
+        first = wish.dedup is None and wish.again is None  # else see test_enqueue_checks
+        if first and wish.depends_on and self._ids[-2:-1] and self._ids[-2] != task_id:
+            depends_on[self._ids[-2]] = None  # perhaps of the same call, perhaps nobody
+        # Whether what is given up at once can be refused is tried in test_enqueue_checks.
+        short = self._sides[0].model.lane(wish.lane).max_depth is not None
+        on_failure = OnFailure.RUN if short or wish.refuse_if_held else wish.on_failure
         return NewTask(
             id=task_id,
             kind=wish.kind,
@@ -253,6 +283,9 @@ class SideBySide(RuleBasedStateMachine):
             keys=wish.keys,
             group=wish.group,
             dedup=wish.dedup,
+            refuse_if_held=wish.refuse_if_held,
+            depends_on=tuple(depends_on),
+            on_failure=on_failure,
             requires=wish.requires,
             max_charged=wish.max_charged,
             timeout=1.5,
@@ -288,7 +321,7 @@ class SideBySide(RuleBasedStateMachine):
         self._each(lambda side: side.settle())
 
     @rule(
-        what=st.sampled_from(("mark_started", "report", "claim_again")),
+        what=st.sampled_from(("mark_started", "report", "checkpoint", "claim_again")),
         pick=picks,
         back=backs,
         name=names,
@@ -302,6 +335,8 @@ class SideBySide(RuleBasedStateMachine):
                 self._each(lambda side: side.mark_started(some))
             case "report":
                 self._each(lambda side: side.report(task_id, back, Progress(pick, 30, "so far")))
+            case "checkpoint":
+                self._each(lambda side: side.checkpoint(task_id, back, f'{{"at":{pick}}}'))
             case _:
                 self._each(lambda side: side.claim_again(label, pick % 3))
 
@@ -367,29 +402,56 @@ class SideBySide(RuleBasedStateMachine):
         task_id = self._pick(pick, state)
         self._each(lambda side: side.cancel(task_id))
 
+    @rule(
+        pick=picks,
+        state=st.sampled_from((State.QUEUED, State.PENDING, State.RUNNING, State.PAUSED)),
+        back=st.booleans(),
+    )
+    def pause_or_resume(self, pick: int, state: State, back: bool) -> None:
+        task_id = self._pick(pick, state)
+        if state is State.PAUSED or back:
+            self._each(lambda side: side.resume(task_id))
+        else:
+            self._each(lambda side: side.pause(task_id))
+
     @rule(pick=picks, priority=st.one_of(st.none(), priorities))
     def retry_or_prioritize(self, pick: int, priority: int | None) -> None:
         if priority is None:
             ended = self._pick(pick, *REVIVABLE)
             self._each(lambda side: side.retry(ended))
         else:
-            waiting = self._pick(pick, State.QUEUED, State.PENDING)
+            waiting = self._pick(pick, State.QUEUED, State.PENDING, State.PAUSED)
             self._each(lambda side: side.prioritize(waiting, priority))
 
-    @rule(lane=lanes, change=changes)
-    def set_lane(self, lane: str, change: LaneChange) -> None:
+    @rule(lane=lanes, change=changes, span=whiles)
+    def set_lane(self, lane: str, change: LaneChange, span: int | None) -> None:
+        if change.paused is True:
+            change = msgspec.structs.replace(change, paused_until=self._in(span))
         self._each(lambda side: side.set_lane(lane, change))
 
     @rule(
         pattern=patterns,
         limit=limits,
+        rate=seldom(rates, None),
         paused=seldom(st.sampled_from((False, False, False, True)), None),
+        span=whiles,
     )
-    def set_key_rule_or_pause(self, pattern: str, limit: int | None, paused: bool | None) -> None:
+    def set_key_rule_or_pause(
+        self,
+        pattern: str,
+        limit: int | None,
+        rate: Rate | None,
+        paused: bool | None,
+        span: int | None,
+    ) -> None:
         if paused is None:
-            self._each(lambda side: side.set_key_rule(pattern, limit))
+            rated = None if limit is None else rate
+            self._each(lambda side: side.set_key_rule(pattern, limit, rated))
         else:
-            self._each(lambda side: side.pause_yard(paused))
+            self._each(lambda side: side.pause_yard(paused, self._in(span) if paused else None))
+
+    def _in(self, span: int | None) -> Instant | None:
+        return None if span is None else self._sides[0].model.now + span * SECOND
 
     # --- nodes ---
 

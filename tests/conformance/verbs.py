@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from taskyard.domain.lane import LaneChange
+from taskyard.domain.lane import Audited, Lane, LaneChange
 from taskyard.domain.node import Hold, Lease, NewNode, News
 from taskyard.domain.outcome import (
     Failed,
     Finished,
     Outcome,
+    Paused,
     Released,
     Snoozed,
     Stale,
@@ -23,10 +24,11 @@ from taskyard.domain.outcome import (
 )
 from taskyard.domain.retry import Retry, RetryPolicy
 from taskyard.domain.state import Reason, State
-from taskyard.domain.task import Claimed, Duplicate, Enqueued, NewTask, Task, TaskError
+from taskyard.domain.task import Claimed, Duplicate, Enqueued, NewTask, Refused, Task, TaskError
 from taskyard.store.port import Claim, ClaimRequest, Store
 
 LEASE_SECONDS = 30.0
+OneTask = TypeVar("OneTask", Claimed, NewTask, Task)
 BROKEN = TaskError("ValueError", "it broke", "Traceback …")
 AT_ONCE = Retry.fixed(3, delay=0)
 
@@ -47,6 +49,15 @@ async def refused_as_duplicate(store: Store, **options: Any) -> str:
     [answer] = await store.enqueue([new(**options)])
     assert isinstance(answer, Duplicate), answer
     return answer.id
+
+
+async def refusal(store: Store, **options: Any) -> str:
+    """Try to save one task; answers why it was not saved."""
+    task = new(**options)
+    [answer] = await store.enqueue([task])
+    assert isinstance(answer, Refused), answer
+    assert await store.get(task.id) is None
+    return answer.reason
 
 
 async def seen(store: Store, task_id: str) -> Task:
@@ -160,6 +171,10 @@ def stopped(task: Claimed) -> Verdict:
     return verdict(task, Stopped())
 
 
+def paused(task: Claimed) -> Verdict:
+    return verdict(task, Paused())
+
+
 async def finish(store: Store, *verdicts: Verdict) -> list[Finished | Stale]:
     return await store.finish(verdicts)
 
@@ -177,9 +192,27 @@ async def pause(store: Store, lane: str, paused: bool = True, reason: str | None
     await store.set_lane(lane, LaneChange(paused=paused, paused_reason=reason), actor="ann")
 
 
+async def change(store: Store, lane: str, **changes: Any) -> Lane:
+    return await store.set_lane(lane, LaneChange(**changes), actor="ann")
+
+
+async def lane_of(store: Store, name: str) -> Lane:
+    [lane] = [lane for lane in await store.lanes() if lane.name == name]
+    return lane
+
+
 async def limit(store: Store, pattern: str, most: int | None) -> None:
     await store.set_key_rule(pattern, most, actor="ann")
 
 
-def ids(tasks: Sequence[Claimed | Task]) -> list[str]:
+def ids(tasks: Sequence[OneTask]) -> list[str]:
     return [task.id for task in tasks]
+
+
+Line = tuple[str, str, str, str]
+
+
+async def audited(store: Store, *actions: str) -> list[Line]:
+    """(actor, action, subject, detail) of each line with one of these actions, oldest first."""
+    lines: list[Audited] = await store.audit(limit=1000)
+    return [(a.actor, a.action, a.subject, a.detail) for a in lines[::-1] if a.action in actions]

@@ -40,7 +40,7 @@ class Yards:
         await asyncio.gather(*(yard.store.open() for yard in yards.values()))
         if self._schema is not None:
             await _empty(self._schema)
-        self._schema = yards["postgres"]
+        self._schema = yards.get("postgres")
         await _set_clocks(list(yards.values()))
         return yards
 
