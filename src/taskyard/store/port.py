@@ -170,7 +170,11 @@ class Store(Protocol):
         """
 
     async def expire(self, limit: int = 1000) -> int:
-        """Fail the waiting tasks whose deadline has passed."""
+        """Fail the waiting tasks whose deadline has passed.
+
+        All that are found late expire before those who depend on one of them are told: a dependent
+        that is late too has expired, and is not cancelled.
+        """
 
     async def rescue(self, dead: Sequence[Lease] = (), *, ended: bool = True) -> list[Rescued]:
         """Take back the tasks of these proven dead leases and, if asked, of all that ran out."""

@@ -66,7 +66,8 @@ BEGIN
 END
 $$;
 
--- expire: fail the waiting tasks whose deadline has passed.
+-- expire: fail the waiting tasks whose deadline has passed. All of them expire before those who depend on
+-- one of them are told: hence the ready ones last, who tell at once and are waited for by pending ones.
 CREATE OR REPLACE FUNCTION taskyard.expire(p_clock bigint, p_limit integer) RETURNS bigint
 LANGUAGE plpgsql
 {careful_plans} AS $$
@@ -86,15 +87,10 @@ BEGIN
     PERFORM taskyard.lock_room();
     PERFORM taskyard.lock_waits(ARRAY(
         SELECT p.no FROM taskyard.pending AS p WHERE p.deadline <= v_now ORDER BY p.deadline LIMIT p_limit));
-    SELECT e.o_count, e.o_keys INTO v_count, v_keys
-      FROM taskyard.expire_ready(v_now, ARRAY(
-               SELECT r.ctid FROM taskyard.ready AS r WHERE r.deadline <= v_now
-                ORDER BY r.deadline LIMIT p_limit)) AS e;
-
     WITH late AS (
         DELETE FROM taskyard.parked WHERE ctid = ANY (ARRAY(
             SELECT w.ctid FROM taskyard.parked AS w WHERE w.deadline <= v_now
-             ORDER BY w.deadline LIMIT p_limit - v_count FOR UPDATE SKIP LOCKED))
+             ORDER BY w.deadline LIMIT p_limit FOR UPDATE SKIP LOCKED))
         RETURNING *
     ), kept AS (
         INSERT INTO taskyard.done (no, ended_at, attempt, charged, losses, state, reason, node)
@@ -102,9 +98,8 @@ BEGIN
     )
     SELECT array_agg(l.no),
            (SELECT array_agg(k.key) FROM late AS c CROSS JOIN LATERAL unnest(c.keys) AS k (key))
-      INTO v_nos, v_more FROM late AS l;
-    v_count := v_count + coalesce(cardinality(v_nos), 0);
-    v_keys := v_keys || v_more;
+      INTO v_nos, v_keys FROM late AS l;
+    v_count := coalesce(cardinality(v_nos), 0);
 
     WITH late AS (
         DELETE FROM taskyard.pending WHERE ctid = ANY (ARRAY(
@@ -118,8 +113,12 @@ BEGIN
     SELECT array_agg(l.no) INTO v_also FROM late AS l;
     v_count := v_count + coalesce(cardinality(v_also), 0);
 
+    SELECT v_count + e.o_count, e.o_keys INTO v_count, v_more
+      FROM taskyard.expire_ready(v_now, ARRAY(
+               SELECT r.ctid FROM taskyard.ready AS r WHERE r.deadline <= v_now
+                ORDER BY r.deadline LIMIT p_limit - v_count)) AS e;
     PERFORM taskyard.after_expiry(v_now, v_nos || v_also);
-    PERFORM taskyard.passed_over(v_now, v_keys);
+    PERFORM taskyard.passed_over(v_now, v_keys || v_more);
     PERFORM taskyard.tell();
     RETURN v_count;
 END

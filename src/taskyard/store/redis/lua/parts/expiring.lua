@@ -2,6 +2,7 @@
 -- uses: keys, dependencies
 -- built when needed
 
+-- All of them expire before those who depend on one of them are told: one of these may be late too.
 local function expire_these(nos)
   local ids = ids_of(nos)
   for at, no in ipairs(nos) do
@@ -11,6 +12,8 @@ local function expire_these(nos)
     free_dedup(task)
     set_down(no, task)
     audit('system', 'expired', 'task:' .. ids[at], 'deadline passed')
-    if task[AWAITED] then tell_dependents(no, task) end
+  end
+  for _, no in ipairs(nos) do
+    if load(no)[AWAITED] then tell_dependents(no, load(no)) end
   end
 end
