@@ -348,15 +348,20 @@ class Model:
     def expire(self, task_id: str) -> None:
         task = self.tasks[task_id]
         assert self.late(task)
-        task.state, task.reason = State.FAILED, Reason.EXPIRED
-        self._end(task)
-        self._note("system", "expired", f"task:{task.id}", "deadline passed")
+        self._expire([task])
 
     def expire_all(self) -> int:
-        late = [task.id for task in self.tasks.values() if self.late(task)]
-        for task_id in late:
-            self.expire(task_id)
+        late = [task for task in self.tasks.values() if self.late(task)]
+        self._expire(late)
         return len(late)
+
+    def _expire(self, late: Sequence[ModelTask]) -> None:
+        """All of them, before those who depend on one of them are told."""
+        for task in late:
+            task.state, task.reason = State.FAILED, Reason.EXPIRED
+            self._note("system", "expired", f"task:{task.id}", "deadline passed")
+        for task in late:
+            self._end(task)
 
     def prune(self, retention: Retention, *, actor: str = "ann") -> list[str]:
         """The ids of those that have gone."""

@@ -1,4 +1,4 @@
-"""A task and the one that depends on it are both too late: both expire, then the others are told."""
+"""A task and one that depends on it are both too late: both expire, then the others are told."""
 
 from __future__ import annotations
 
