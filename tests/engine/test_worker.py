@@ -74,6 +74,107 @@ async def test_a_worker_starts_and_stops_twice_without_harm(yard: Yard) -> None:
     assert await yard.nodes() == []
 
 
+@pytest.mark.spec("engine-24")
+async def test_a_drain_goes_on_when_whoever_asked_for_it_loses_patience(yard: Yard) -> None:
+    go, began = asyncio.Event(), asyncio.Event()
+
+    @yard.task()
+    async def careful() -> str:
+        began.set()
+        await go.wait()
+        return "finished"
+
+    worker = yard.worker()
+    await worker.start()
+    handle = await careful.enqueue()
+    await began.wait()
+    impatient = asyncio.create_task(worker.stop(grace=60))
+
+    async def draining() -> bool | None:
+        return [node.state for node in await yard.nodes()] == ["draining"] or None
+
+    await found(yard, draining)
+    impatient.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await impatient
+    closing = asyncio.create_task(worker.stop())
+    await asyncio.sleep(0)
+    assert not closing.done()  # a body still runs
+    go.set()
+    await closing
+    assert (await handle.task()).state is State.COMPLETED
+    assert await yard.nodes() == []
+
+
+@pytest.mark.spec("engine-24")
+async def test_a_worker_can_be_stopped_while_it_starts(yard: Yard) -> None:
+    asked = asyncio.Event()
+
+    async def hangs() -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    worker = yard.worker()
+    worker._prepare = hangs
+    starting = asyncio.create_task(worker.start())
+    await asked.wait()
+    await yard.close()
+    await starting
+    await worker.start()
+    assert worker.lease == 0
+    assert not _threads()
+
+
+@pytest.mark.spec("engine-24")
+async def test_whoever_stops_waiting_for_a_start_ends_it(yard: Yard) -> None:
+    asked = asyncio.Event()
+
+    async def hangs() -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    worker = yard.worker()
+    worker._prepare = hangs
+    starting = asyncio.create_task(worker.start())
+    await asked.wait()
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    worker._prepare = None
+    await worker.start()
+    assert len(await yard.nodes()) == 1
+
+
+@pytest.mark.spec("engine-24")
+async def test_of_a_start_that_fails_half_way_nothing_is_left(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = yard.worker()
+    bells = len(yard._notifier._bells)
+
+    def no_room(*_: object) -> None:
+        raise OSError("too many processes")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("taskyard.engine.worker.Upkeep", no_room)
+        with pytest.raises(OSError, match="too many processes"):
+            await worker.start()
+    assert not _threads()
+    assert await yard.nodes() == []
+    assert len(yard._notifier._bells) == bells
+    await worker.start()
+    assert len(await yard.nodes()) == 1
+
+
+def _threads() -> list[threading.Thread]:
+    """Those that keep a lease and do not end."""
+    names = ("taskyard-heartbeat", "taskyard-watch")
+    ours = [thread for thread in threading.enumerate() if thread.name in names]
+    for thread in ours:
+        thread.join(5)
+    return [thread for thread in ours if thread.is_alive()]
+
+
 @pytest.mark.spec("engine-11")
 async def test_nothing_is_hoarded_behind_a_long_task(yard: Yard) -> None:
     @yard.task()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack
 
 from taskyard.domain.clock import LONGEST
 from taskyard.domain.errors import InvalidOption, StoreError
@@ -94,33 +95,52 @@ class Worker:
         self._prepare = prepare  # done once, when the store is open
         self.resources = Resources()
         self.hand = Hand(slots)
+        self._beginning: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
         self._started = False
-        self._draining = False
         self._stopped = asyncio.Event()
         self._leaving: asyncio.Task[None] | None = None
 
     # --- life ---
 
     async def start(self) -> None:
-        if self._started:
-            return
-        self._started = True
+        """One that is stopped meanwhile has been started and stopped."""
+        if self._beginning is None:
+            if self._draining:
+                return
+            self._beginning = asyncio.create_task(self._start(), name="taskyard-start")
+            self._beginning.add_done_callback(self._begun)
+        beginning = self._beginning
         try:
-            await self._begin_life()
-        except BaseException:
-            self._started = False  # nothing runs that a stop would have to end
+            await asyncio.wait((beginning,))
+        except asyncio.CancelledError:
+            await _cancelled(beginning)
             raise
+        if not (self._draining and beginning.cancelled()):
+            beginning.result()
 
-    async def _begin_life(self) -> None:
+    async def _start(self) -> None:
+        """Wholly, or not at all."""
+        async with AsyncExitStack() as undo:
+            await self._begin_life(undo)
+            undo.pop_all()
+
+    def _begun(self, beginning: asyncio.Task[None]) -> None:
+        if beginning.cancelled() or beginning.exception() is not None:
+            self._beginning = None  # nothing is left of it: it may be tried again
+
+    async def _begin_life(self, undo: AsyncExitStack) -> None:
         await self._store.open()
         if self._prepare is not None:
             await self._prepare()
         self._notifier.start()
         self._bell = self._notifier.bell()
         self._news_bell = self._notifier.bell()
+        undo.callback(self._drop_bells)
         self._bodies = Bodies(
             self._done, self, grace=self._grace, lease_seconds=self._lease_seconds
         )
+        undo.push_async_callback(self._bodies.processes.stop)
         self._pauses = Pauses(self._grace)
         self._meter = Meter()
         self._brake = Brake(self._store, self._notifier.ring)
@@ -148,11 +168,13 @@ class Worker:
         )
         await rescue_predecessors(self._store)
         await self._membership.join()
+        undo.push_async_callback(self._leave)
         if any(self._registry[kind].style is Style.PROCESS for kind in self._kinds):
             self._bodies.processes.warm_up()
         self._upkeep = Upkeep(self._store, self._notifier, self, self._retention)
-        self._pump.start(self.lease)
         self.watchdog = Watchdog(self._store, self, self._pump.restart)
+        self._started = True  # what follows cannot fail
+        self._pump.start(self.lease)
         self._upkeep.start()
         self.watchdog.start()
         self._tally.start()
@@ -161,14 +183,18 @@ class Worker:
 
     async def stop(self, grace: float | None = None) -> None:
         """Drain: claim nothing more, let bodies finish, then release what has not finished."""
-        if not self._started:
-            return
-        if self._draining:
-            await self._stopped.wait()
-            return
-        self._draining = True
+        if self._ending is None:
+            if self._beginning is None:
+                return
+            end = self._end(self._beginning, self._grace if grace is None else grace)
+            self._ending = asyncio.create_task(end, name="taskyard-stop")
+        await asyncio.shield(self._ending)  # whoever loses patience does not end it half-way
+
+    async def _end(self, beginning: asyncio.Task[None], grace: float) -> None:
         try:
-            await self._end_life(self._grace if grace is None else grace)
+            await _cancelled(beginning)
+            if self._started:
+                await self._end_life(grace)
         finally:
             self._stopped.set()
 
@@ -194,12 +220,11 @@ class Worker:
         if not self.hand.running:
             # Bodies left behind keep their lease, and the heartbeat that ends the process before
             # they could outlive it: nobody may overlap them.
-            await self._quietly(self._membership.leave())
+            await self._leave()
         await self._bodies.stop(all_gone=not self.hand.running)
         if not self.hand.running:
             await self.resources.close()
-        self._notifier.drop(self._bell)
-        self._notifier.drop(self._news_bell)
+        self._drop_bells()
         log.info("stop", node=self.node_id, left=len(self.hand.running))
 
     def _node(self) -> NewNode:
@@ -234,6 +259,17 @@ class Worker:
         if limit is not None and resident > limit and not self._draining:
             log.error("over its memory limit: it drains", resident=resident, limit=limit)
             self._leaving = asyncio.create_task(self.stop(), name="taskyard-leave")
+
+    @property
+    def _draining(self) -> bool:
+        return self._ending is not None
+
+    async def _leave(self) -> None:
+        await self._quietly(self._membership.leave())
+
+    def _drop_bells(self) -> None:
+        self._notifier.drop(self._bell)
+        self._notifier.drop(self._news_bell)
 
     async def _quietly(self, step: Awaitable[None]) -> None:
         try:
@@ -360,6 +396,12 @@ class Worker:
 
     def _names(self) -> list[str]:
         return [job.claimed.id for job in self.hand.running.values()]
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    """Cancel it, unless it is done, and wait for its end."""
+    task.cancel()
+    await asyncio.wait((task,))
 
 
 def _verdict(job: Job, outcome: Outcome) -> Verdict:
