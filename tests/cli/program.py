@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -152,6 +153,13 @@ class Worker:
 
     def signal(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
+
+    def insist(self, number: signal.Signals) -> None:
+        """Send it until it has gone: those that come close together count as one."""
+        deadline = time.monotonic() + PATIENCE
+        while self._process.poll() is None and time.monotonic() < deadline:
+            self.signal(number)
+            time.sleep(0.05)
 
     def end(self) -> int:
         """Wait until it has gone; its exit code."""

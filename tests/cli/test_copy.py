@@ -37,6 +37,7 @@ def test_it_refuses_while_a_worker_is_at_work(taskyard: Program) -> None:
 
     assert refused.code == 1
     assert "workers are running on the source: busy" in refused.complaint
+    assert not taskyard.json("stats")["paused"]
 
 
 def test_there_must_be_something_to_copy(taskyard: Program) -> None:

@@ -59,7 +59,7 @@ def test_a_second_signal_stops_at_once(taskyard: Program, pipe: Path) -> None:
         taskyard.wait_for(task_id, "running")
         worker.signal(signal.SIGTERM)
         _wait_until_draining(taskyard)
-        worker.signal(signal.SIGTERM)
+        worker.insist(signal.SIGTERM)
         assert worker.end() == 130
         assert "Traceback" not in worker.log
     assert taskyard.task(task_id)["state"] == "running"

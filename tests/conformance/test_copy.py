@@ -302,6 +302,7 @@ async def test_a_source_at_work_is_refused(pair: tuple[str, str]) -> None:
             await copy(source, target, actor="ann")
 
         assert not any((await target.counts()).values())
+        assert not await source.yard_paused()
 
 
 async def test_a_yard_is_not_copied_onto_itself(pair: tuple[str, str]) -> None:
@@ -310,6 +311,19 @@ async def test_a_yard_is_not_copied_onto_itself(pair: tuple[str, str]) -> None:
 
         with pytest.raises(CannotCopy, match="the same yard"):
             await copy(source, target, actor="ann")
+
+        assert not await source.yard_paused()
+
+
+async def test_a_refused_copy_leaves_a_paused_yard_paused(pair: tuple[str, str]) -> None:
+    async with opened(pair[0]) as source, opened(pair[1]) as target:
+        await source.pause_yard(True, actor="bob")
+        await node(source)
+
+        with pytest.raises(CannotCopy):
+            await copy(source, target, actor="ann")
+
+        assert await source.yard_paused()
 
 
 async def test_a_target_at_work_is_refused(pair: tuple[str, str]) -> None:

@@ -136,3 +136,17 @@ async def test_a_yard_told_anew_forgets_the_moment(
         assert await worker.refusal() == "the yard is paused"
     else:
         assert await worker.claim_ids(10) == [task_id]
+
+
+@pytest.mark.spec("lifecycle-2")
+async def test_whether_the_yard_is_paused_can_be_asked(store: Store, time: StoreTime) -> None:
+    assert not await store.yard_paused()
+    await store.pause_yard(True, actor="ann")
+    assert await store.yard_paused()
+    await store.pause_yard(True, until=await store.now() + 60 * SECOND, actor="ann")
+    assert await store.yard_paused()
+    await time.advance(60)
+    assert not await store.yard_paused()
+    await store.pause_yard(True, actor="ann")
+    await store.pause_yard(False, actor="ann")
+    assert not await store.yard_paused()

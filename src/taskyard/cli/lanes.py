@@ -29,14 +29,16 @@ LaneName = Annotated[str, typer.Argument(metavar="NAME", help="A lane.", show_de
 def list_lanes(url: Url = None, app: App = None, as_json: Json = False) -> None:
     """All lanes with what waits and runs in them."""
 
-    async def look(yard: Yard) -> list[Lane]:
-        return await yard.lanes()
+    async def look(yard: Yard) -> tuple[list[Lane], bool]:
+        return await yard.lanes(), await yard.is_paused()
 
-    lanes = ask(Where(url, app), look)
+    lanes, paused = ask(Where(url, app), look)
     if as_json:
         print_json([plain(lane) for lane in lanes])
-    else:
-        show(lane_table(lanes) if lanes else Text("no lanes"))
+        return
+    if paused:
+        show(Text("the yard is paused: nothing new starts (taskyard resume)\n", "magenta"))
+    show(lane_table(lanes) if lanes else Text("no lanes"))
 
 
 @commands.command("set")

@@ -45,6 +45,7 @@ EVERY = 1.0
 
 class Snapshot(msgspec.Struct, frozen=True):
     now: Instant
+    paused: bool
     counts: Mapping[State, int]
     lanes: list[Lane]
     nodes: list[Node]
@@ -76,6 +77,7 @@ def stats(
 async def _look(yard: Yard) -> Snapshot:
     return Snapshot(
         now=await yard.store.now(),
+        paused=await yard.is_paused(),
         counts=await yard.counts(),
         lanes=await yard.lanes(),
         nodes=await yard.nodes(),
@@ -100,6 +102,7 @@ async def _watch(yard: Yard) -> None:
 def _data(seen: Snapshot) -> dict[str, Any]:
     return {
         "at": iso(seen.now),
+        "paused": seen.paused,
         "counts": {str(state): count for state, count in seen.counts.items()},
         "lanes": [plain(lane) for lane in seen.lanes],
         "workers": [plain(node) for node in seen.nodes],
@@ -109,6 +112,8 @@ def _data(seen: Snapshot) -> dict[str, Any]:
 
 
 def _page(seen: Snapshot) -> Iterator[RenderableType]:
+    if seen.paused:
+        yield Text("the yard is paused: nothing new starts (taskyard resume)\n", "magenta")
     yield Text("Tasks", style="bold")
     yield indented(_counts(seen.counts))
     yield heading("Lanes")

@@ -1,8 +1,9 @@
 """Takes everything from one store to another, so that nothing is lost and nothing runs twice.
 
-The source is paused and stays so. It must be quiet: no workers, nothing running. The target is
-paused until all is there and has been compared. A copy that was interrupted leaves nothing but
-tasks of the source in the target; it is simply made again and goes over what is there already.
+The source is paused and stays so, unless the copy is refused. It must be quiet: no workers, nothing
+running. The target is paused until all is there and has been compared. A copy that was interrupted
+leaves nothing but tasks of the source in the target; it is simply made again and goes over what is
+there already.
 """
 
 from __future__ import annotations
@@ -30,10 +31,16 @@ async def copy(
 ) -> Mapping[State, int]:
     """Copy, compare, and let the target go on; answers how many tasks are in each state there."""
     await _refuse_strangers(source, target)
-    await _pause(source, target, actor)
-    await _quiet(source, wait=wait)
-    if await target.nodes():
-        raise CannotCopy("workers are running on the target; stop them first")
+    was_paused = await source.yard_paused()
+    try:
+        await _pause(source, target, actor)
+        await _quiet(source, wait=wait)
+        if await target.nodes():
+            raise CannotCopy("workers are running on the target; stop them first")
+    except CannotCopy:
+        if not was_paused:
+            await source.pause_yard(False, actor=actor)
+        raise
     await _copy_audit(source, target)
     await target.pause_yard(True, actor=actor)
     await target.import_settings(
@@ -120,7 +127,7 @@ async def _pause(source: Store, target: Store, actor: str) -> None:
     mark = f"{actor} (copy {secrets.token_hex(4)})"
     await source.pause_yard(True, actor=mark)
     if any(line.actor == mark for line in await target.audit(limit=10)):
-        raise CannotCopy("source and target are the same yard; it is paused now")
+        raise CannotCopy("source and target are the same yard")
 
 
 async def _quiet(source: Store, *, wait: bool) -> None:
@@ -131,8 +138,8 @@ async def _quiet(source: Store, *, wait: bool) -> None:
             return
         if not wait:
             raise CannotCopy(
-                f"workers are running on the source: {', '.join(nodes)}. It is paused now; stop "
-                "them, or wait for them with --wait"
+                f"workers are running on the source: {', '.join(nodes)}; stop them, or wait for "
+                "them with --wait"
             )
         await asyncio.sleep(LOOK_SECONDS)
 

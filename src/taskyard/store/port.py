@@ -231,6 +231,9 @@ class Store(Protocol):
     async def pause_yard(self, paused: bool, *, until: Instant | None = None, actor: str) -> None:
         """Start nothing new in any lane, perhaps until some moment, or go on."""
 
+    async def yard_paused(self) -> bool:
+        """Whether nothing new is started in any lane."""
+
     # --- nodes ---
 
     async def register(self, node: NewNode) -> Lease:

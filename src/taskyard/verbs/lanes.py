@@ -91,6 +91,10 @@ class LaneVerbs(Ground):
         await self.store.pause_yard(True, until=end, actor=actor)
         self._notifier.ring()
 
+    async def is_paused(self) -> bool:
+        """Whether nothing new is started in any lane."""
+        return await self.store.yard_paused()
+
     async def resume(self, *, actor: str = DEFAULT_ACTOR) -> None:
         await self.store.pause_yard(False, actor=actor)
         self._notifier.ring()

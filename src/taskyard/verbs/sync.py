@@ -88,6 +88,7 @@ class SyncYard(_OnBridge):
     resume_lane = _blocking(EveryVerb.resume_lane)
     pause = _blocking(EveryVerb.pause)
     resume = _blocking(EveryVerb.resume)
+    is_paused = _blocking(EveryVerb.is_paused)
     keys = _blocking(EveryVerb.keys)
     key_rules = _blocking(EveryVerb.key_rules)
     limit_key = _blocking(EveryVerb.limit_key)

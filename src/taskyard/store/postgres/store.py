@@ -204,6 +204,9 @@ class PostgresStore:
     async def keys(self, limit: int = 100) -> list[Key]:
         return await self._database.read(list[Key], "keys", limit)
 
+    async def yard_paused(self) -> bool:
+        return await self._database.read(bool, "yard_paused", self._now)
+
     async def key_rules(self) -> list[KeyRule]:
         return await self._database.read(list[KeyRule], "key_rules")
 

@@ -256,6 +256,9 @@ class RedisStore:
     async def keys(self, limit: int = 100) -> list[Key]:
         return [figures.key(packed) for packed in await self._read("keys", limit)]
 
+    async def yard_paused(self) -> bool:
+        return bool(await self._read("yard_paused"))
+
     async def key_rules(self) -> list[KeyRule]:
         rules = await self._read("key_rules")
         return [figures.rule(p, text) for p, text in zip(rules[::2], rules[1::2], strict=True)]

@@ -282,6 +282,9 @@ class SqliteStore:
     async def keys(self, limit: int = 100) -> list[Key]:
         return await self._read(lambda tx: keys.list_keys(tx, limit))
 
+    async def yard_paused(self) -> bool:
+        return bool(await self._read(lambda tx: tx.value(tx.sql("read")["yard_paused"], tx.now)))
+
     async def key_rules(self) -> list[KeyRule]:
         return await self._read(keys.rule_list)
 
