@@ -91,7 +91,7 @@ def test_every_hour_is_every_hour_when_the_clocks_change(day: str) -> None:
         ({"timezone": "Europe/Atlantis"}, "no time zone 'Europe/Atlantis'"),
         ({"timezone": "../../etc/passwd"}, "no time zone"),
         ({"timezone": ""}, "no time zone"),
-        ({"task": NewTask(kind="", payload="{}")}, "kind must not be empty"),
+        ({"task": NewTask(kind="", payload="{}", id="t")}, "kind must not be empty"),
     ],
     ids=str,
 )

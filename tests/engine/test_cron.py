@@ -136,8 +136,11 @@ async def test_without_entries_it_sleeps_as_long_as_it_may(starter: CronStarter)
     [
         ({"schedule": "61 * * * *"}, "is no schedule"),
         ({"timezone": "Mars/Olympus"}, "no time zone"),
-        ({"task": NewTask(kind="tidy", payload="{}", priority=99)}, "priority must be"),
-        ({"task": NewTask(kind="tidy", payload="{}", depends_on=("gone",))}, "does not exist"),
+        ({"task": NewTask(kind="tidy", payload="{}", id="t", priority=99)}, "priority must be"),
+        (
+            {"task": NewTask(kind="tidy", payload="{}", id="t", depends_on=("gone",))},
+            "does not exist",
+        ),
     ],
 )
 async def test_an_entry_that_cannot_be_started_is_told_once_and_harms_no_other(
