@@ -13,11 +13,11 @@ from taskyard.domain.lane import Order
 from taskyard.domain.node import Lease, NodeState
 from taskyard.domain.outcome import Verdict
 from taskyard.domain.state import Reason, State
-from taskyard.domain.task import Claimed
+from taskyard.domain.task import Claimed, Until
 from taskyard.store.port import Claim, ClaimRequest
 from taskyard.store.sqlite import candidates, dependencies, due, keys, rates
 from taskyard.store.sqlite.candidates import MAX_SET, Stream
-from taskyard.store.sqlite.finish import finish
+from taskyard.store.sqlite.finish import finish, free_dedup
 from taskyard.store.sqlite.found import Found
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
 from taskyard.store.sqlite.unreadable import UNREADABLE, corrupt, name, sift
@@ -129,6 +129,7 @@ class _Search:
         rooms = keys.rooms(tx, (key for c in found for key in c.keys))
         admission = self._admit(found, streams, rooms.free)
         self._apply(admission)
+        self._free_dedup(admission, {c.no for c in found if c.dedup_until == Until.START})
         self._take_tokens(admission, streams, rooms)
         moved = bool(expired or admission.parked)
         # Tasks that may not be claimed ahead would be found again and again.
@@ -190,6 +191,11 @@ class _Search:
             # Those behind them may have the same keys and move as they did: in sets that grow.
             keys.passed_over(self._tx, others, each=min(self._reach, MAX_WOKEN))
 
+    def _free_dedup(self, admission: Admission, until_start: set[int]) -> None:
+        if until_start:
+            taken = (*admission.admitted, *admission.ahead)
+            free_dedup(self._tx, [c.no for c in taken if c.no in until_start])
+
     def _take_tokens(self, admission: Admission, streams: list[Stream], rooms: keys.Rooms) -> None:
         rated = {s.lane: (s.rate, s.full_at) for s in streams if s.rate is not None}
         if rated:
@@ -237,19 +243,23 @@ def _load(tx: Tx, lease: Lease, taken: list[int]) -> tuple[list[Claimed], bool]:
 
     One that cannot be read fails; says whether there was one.
     """
-    load = tx.sql("claim")["load"]
     rows: list[Claimed] = []
     bad: dict[int, Exception] = {}
     for at in range(0, len(taken), LOADED_AT_ONCE):
         portion = taken[at : at + LOADED_AT_ONCE]
-        found, spoiled = sift(
-            lambda part: tx.rows(list[_ClaimedRow], load, numbers(part), tx.now), portion
-        )
+        found, spoiled = sift(lambda part: _read(tx, part), portion)
         rows += found
         bad |= spoiled
     if bad:
         _fail(tx, lease, bad)
     return rows, bool(bad)
+
+
+def _read(tx: Tx, taken: Sequence[int]) -> list[_ClaimedRow]:
+    rows = tx.rows(list[_ClaimedRow], tx.sql("claim")["load"], numbers(taken), tx.now)
+    if len(rows) < len(taken):
+        raise msgspec.DecodeError("its payload is gone")
+    return rows
 
 
 def _fail(tx: Tx, lease: Lease, bad: dict[int, Exception]) -> None:

@@ -24,8 +24,9 @@ def enqueue(tx: Tx, tasks: Sequence[NewTask], by: Hold | None = None) -> list[En
         )
     if not tasks:
         return []
-    first = tx.value(sql["numbers"], len(tasks)) - len(tasks) + 1
-    places = Places(tx)
+    last, particular = tx.rows(tuple[int, int], sql["begin"], len(tasks))
+    first = last - len(tasks) + 1
+    places = Places(tx, particular=bool(particular))
     if any(map(_hangs_on_others, tasks)) or _is_choosy(tx, tasks, places):
         return _decide_each(tx, tasks, first, places)
     return _save_all(tx, tasks, first, places)

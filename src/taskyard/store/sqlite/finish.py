@@ -26,9 +26,10 @@ class _Accepted(msgspec.Struct, array_like=True):
     no: int
     attempt: int
     lease: int
-    keys: tuple[str, ...]
+    keys: tuple[str, ...] | None
     asked: str | None
-    awaited: bool
+    awaited: int | None
+    dedup_held: int | None
 
 
 def finish(tx: Tx, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
@@ -57,7 +58,10 @@ def finish(tx: Tx, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
         else:
             answers.append(Stale(verdict.no, verdict.attempt))
     _settle(tx, accepted)
-    give_back(tx, sorted({(key, row.no) for row in rows for key in row.keys}))
+    give_back(tx, sorted({(key, row.no) for row in rows for key in row.keys or ()}))
+    kept = {row.no for row in rows if row.dedup_held}
+    if kept:
+        free_dedup(tx, [v.no for v in accepted if v.no in kept and v.state in TERMINAL])
     awaited = {row.no for row in rows if row.awaited}
     if awaited:
         ends = [(v.id, v.state) for v in accepted if v.no in awaited and v.state in TERMINAL]
@@ -116,6 +120,12 @@ def _rows(tx: Tx, verdicts: Sequence[Verdict]) -> list[tuple[object, ...]]:
             )
         )
     return rows
+
+
+def free_dedup(tx: Tx, nos: Sequence[int]) -> None:
+    """Few tasks have a dedup key: the others pay nothing for it."""
+    if nos:
+        tx.run(tx.sql("claim")["free_dedup"], numbers(nos))
 
 
 def give_back(tx: Tx, held: Sequence[tuple[str, int]]) -> None:

@@ -14,6 +14,7 @@ class Found(Candidate, array_like=True, frozen=True):
     deadline: Instant | None = None
     rank: int = 0
     rotation: str | None = None  # the group, in a fair lane
+    dedup_until: str | None = None
 
     @property
     def place(self) -> Place:

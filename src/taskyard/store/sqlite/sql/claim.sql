@@ -44,8 +44,9 @@ SELECT json_group_array(json_array(
 
 -- :candidates  the first ?3 ready tasks of one lane and route
 SELECT json_group_array(json_array(no, lane, priority, seq, json(coalesce(keys, '[]')),
-                                   json(iif(reason = 'rescued', 'true', 'false')), deadline, rank, rotation))
-  FROM (SELECT no, lane, priority, seq, keys, reason, deadline, rank, rotation
+                                   json(iif(reason = 'rescued', 'true', 'false')), deadline, rank, rotation,
+                                   dedup_until))
+  FROM (SELECT no, lane, priority, seq, keys, reason, deadline, rank, rotation, dedup_until
           FROM taskyard_tasks INDEXED BY taskyard_ready
          WHERE state = 'queued' AND parked_on IS NULL AND lane = ?1 AND route = ?2
          ORDER BY rank, seq LIMIT ?3)
@@ -63,14 +64,18 @@ WITH RECURSIVE head (no) AS (
 )
 SELECT json_group_array(json_array(t.route, json_array(
            t.no, t.lane, t.priority, t.seq, json(coalesce(t.keys, '[]')),
-           json(iif(t.reason = 'rescued', 'true', 'false')), t.deadline, t.rank, t.rotation)))
+           json(iif(t.reason = 'rescued', 'true', 'false')), t.deadline, t.rank, t.rotation,
+           t.dedup_until)))
   FROM head CROSS JOIN taskyard_tasks AS t ON t.no = head.no
 
 -- :take  start a new attempt of each of these; ?6 is NULL for those claimed ahead
 UPDATE taskyard_tasks
    SET state = 'running', reason = 'claimed', attempt = attempt + 1, lease = ?2, request = ?3,
-       node = ?4, started_at = ?5, dedup_held = iif(dedup_until = 'start', 0, dedup_held)
+       node = ?4, started_at = ?5
  WHERE no IN (SELECT value FROM json_each(?1))
+
+-- :free_dedup  of those of these that have one
+UPDATE taskyard_tasks SET dedup_held = 0 WHERE no IN (SELECT value FROM json_each(?1)) AND dedup_held = 1
 
 -- :hold  take room in the keys of these tasks
 INSERT INTO taskyard_held (key, no)
@@ -91,7 +96,7 @@ SELECT json_group_array(json_array(
            iif(t.attempt > 1, (SELECT c.checkpoint FROM taskyard_checkpoints AS c WHERE c.no = t.no), NULL)))
   FROM json_each(?1) AS v
        CROSS JOIN taskyard_tasks AS t ON t.no = v.value
-       LEFT JOIN taskyard_payloads AS p ON p.no = t.no
+       CROSS JOIN taskyard_payloads AS p ON p.no = t.no
        CROSS JOIN taskyard_routes AS r ON r.no = t.route
        CROSS JOIN taskyard_lanes AS l ON l.no = t.lane
 

@@ -1,6 +1,12 @@
 -- :numbers  take a run of ?1 numbers; answers the last one
 UPDATE taskyard_meta SET value = value + ?1 WHERE name = 'seq' RETURNING value
 
+-- :begin  the same, and whether there is a lane that is not as every other (particular in sql/order.sql)
+UPDATE taskyard_meta SET value = value + ?1 WHERE name = 'seq'
+RETURNING json_array(value, EXISTS (
+    SELECT 1 FROM taskyard_lanes INDEXED BY taskyard_particular_lanes
+     WHERE lane_order <> 'priority' OR ageing IS NOT NULL OR max_depth IS NOT NULL))
+
 -- :insert  save these tasks; one whose id or dedup key is taken is left out
 INSERT INTO taskyard_tasks (
     no, id, lane, route, priority, rank, seq, state, reason, max_charged, keys, parked_on, grp,

@@ -1,6 +1,5 @@
 -- :accepted  which of these (no, attempt, lease) are the accepted attempts: the fence; lease 0 fits all
-SELECT json_group_array(json_array(t.no, t.attempt, t.lease, json(coalesce(t.keys, '[]')), t.asked,
-                                   json(iif(t.awaited, 'true', 'false'))))
+SELECT json_group_array(json_array(t.no, t.attempt, t.lease, json(t.keys), t.asked, t.awaited, t.dedup_held))
   FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value ->> 0
  WHERE t.state = 'running' AND t.attempt = v.value ->> 1 AND v.value ->> 2 IN (0, t.lease)
 
@@ -12,7 +11,7 @@ SELECT t.no, t.attempt, v.value ->> 1, ?2, t.started_at, t.node, v.value ->> 2, 
 -- :complete  end these as completed
 UPDATE taskyard_tasks
    SET state = 'completed', reason = 'finished', charged = charged + 1, ended_at = ?2,
-       lease = NULL, request = NULL, asked = NULL, dedup_held = iif(dedup_held IS NULL, NULL, 0)
+       lease = NULL, request = NULL, asked = NULL
  WHERE no IN (SELECT value FROM json_each(?1))
 
 -- :settle  give these the state, reason and place their verdicts say

@@ -55,8 +55,8 @@ UPDATE taskyard_tasks AS t SET rank = v.rank, rotation = v.rotation, parked_on =
 SELECT json_group_array(json((
            SELECT json_group_array(json_array(no, lane, priority, seq, json(coalesce(keys, '[]')),
                                               json(iif(reason = 'rescued', 'true', 'false')), deadline,
-                                              rank, rotation))
-             FROM (SELECT no, lane, priority, seq, keys, reason, deadline, rank, rotation
+                                              rank, rotation, dedup_until))
+             FROM (SELECT no, lane, priority, seq, keys, reason, deadline, rank, rotation, dedup_until
                      FROM taskyard_tasks INDEXED BY taskyard_groups
                     WHERE state = 'queued' AND rotation IS NOT NULL AND parked_on IS NULL
                       AND lane = ?1 AND rotation = v.value ->> 0 AND route = v.value ->> 1
