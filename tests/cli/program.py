@@ -151,15 +151,15 @@ class Worker:
             assert line is not None
             return line
 
-    def signal(self, number: signal.Signals) -> None:
-        self._process.send_signal(number)
-
     def insist(self, number: signal.Signals) -> None:
         """Send it until it has gone: those that come close together count as one."""
         deadline = time.monotonic() + PATIENCE
         while self._process.poll() is None and time.monotonic() < deadline:
             self.signal(number)
             time.sleep(0.05)
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
 
     def end(self) -> int:
         """Wait until it has gone; its exit code."""

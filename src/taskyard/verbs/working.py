@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import signal
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,6 +18,7 @@ from taskyard.verbs.crons import CronVerbs
 from taskyard.verbs.life import Life
 
 EXIT_INTERRUPTED = 130
+ECHO = 1.0  # seconds: some send a signal to the process and to its group, and it arrives twice
 
 log = logger("worker")
 
@@ -60,15 +62,16 @@ class Working(CronVerbs, Life):
         return worker
 
     async def work(self, **options: Any) -> None:
-        """Be a worker until SIGTERM or SIGINT; a second signal stops at once.
+        """Be a worker until SIGTERM or SIGINT; another signal, a second later, stops at once.
 
         One that is over its `memory_limit` leaves the process with exit code 76.
         """
         worker = self.worker(**options)
         stopped = asyncio.Event()
+        signals = Signals(stopped)
         loop = asyncio.get_running_loop()
         for name in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(name, _on_signal, stopped)
+            loop.add_signal_handler(name, signals.heard)
         try:
             code = await worker.run_until(stopped)
         finally:
@@ -80,10 +83,20 @@ class Working(CronVerbs, Life):
             raise SystemExit(code)
 
 
-def _on_signal(stopped: asyncio.Event) -> None:
-    if stopped.is_set():
-        # Twice: whoever sent it does not want to wait, not even for bodies that ignore it. The
-        # next worker proves this process dead and takes its tasks back at once.
-        logging.shutdown()
-        os._exit(EXIT_INTERRUPTED)
-    stopped.set()
+class Signals:
+    """The first one asks for a drain; another one does not want to wait for it."""
+
+    def __init__(self, stopped: asyncio.Event) -> None:
+        self._stopped = stopped
+        self._first = 0.0
+
+    def heard(self) -> None:
+        now = time.monotonic()
+        if not self._stopped.is_set():
+            self._first = now
+            self._stopped.set()
+        elif now - self._first > ECHO:
+            # Not even for bodies that ignore it. The next worker proves this process dead and
+            # takes its tasks back at once.
+            logging.shutdown()
+            os._exit(EXIT_INTERRUPTED)
