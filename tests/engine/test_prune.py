@@ -218,3 +218,23 @@ async def test_a_store_that_fails_in_the_middle_is_asked_again(
     assert await left(yard) == 0
     lines = [line for line in await yard.audit() if line.action == "prune"]
     assert [line.detail for line in lines] == ["3", "2"]
+
+
+@pytest.mark.spec("lifecycle-15", "engine-30")
+async def test_a_store_that_fails_when_it_is_asked_what_was_missed_is_asked_again(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ended(yard, 3)
+    await pass_time(yard, 40 * 24)
+    pruner = Pruner(yard.store, yard._notifier, Steward(), Retention())
+
+    async def unreachable(*_: object, **__: object) -> PruneStep:
+        raise StoreUnavailable("gone")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(yard.store, "prune", unreachable)
+        with pytest.raises(StoreUnavailable):
+            await pruner.perform()
+    await performed(pruner)
+
+    assert await left(yard) == 0

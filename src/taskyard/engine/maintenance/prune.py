@@ -86,11 +86,14 @@ class Pruner(Duty):
         return rest
 
     async def _has_come(self) -> bool:
+        """The next time is set last: a look that failed is a look still to come."""
         now = await self.store.now()
-        first, come = self._next is None, self._next is not None and now >= self._next
-        if first or come:
-            self._next = self._retention.next_time(now)
-        return come or (first and await self._was_missed(now))
+        if self._next is None:
+            come = await self._was_missed(now)
+        elif not (come := now >= self._next):
+            return False
+        self._next = self._retention.next_time(now)
+        return come
 
     async def _was_missed(self, now: Instant) -> bool:
         """Whether something is still here that was to go the last time: nobody was, or died."""
