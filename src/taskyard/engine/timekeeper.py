@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 from taskyard.engine.job import Job, Stop
 from taskyard.engine.log import logger
-from taskyard.engine.registry import Style
 
 AGAIN = 1.0
 
@@ -57,11 +56,11 @@ class Timekeeper:
 
     def _end(self, job: Job, now: float) -> None:
         """Asked again after each grace until it is gone: only then are its room and keys free."""
-        late = now - job.deadline
         if job.stop is None:
             log.warning("timeout", task=job.claimed.id, kind=job.kind.name, style=job.style)
-        elif late > self._grace:
-            log.error("a body ignores its timeout", task=job.claimed.id, seconds_late=round(late))
-        patient = now - job.asked < self._grace
-        if job.stop is None or (job.style is Style.COROUTINE and not patient):
-            job.ask(Stop.TIMEOUT)
+        elif now - job.asked < self._grace:
+            return
+        else:
+            late = round(now - job.deadline)
+            log.error("a body ignores its timeout", task=job.claimed.id, seconds_late=late)
+        job.ask(Stop.TIMEOUT)
