@@ -12,6 +12,8 @@ from taskyard.engine.log import logger
 from taskyard.engine.notifier import POLL_SECONDS, Notifier
 from taskyard.store.port import Ending, Store
 
+FIRST_BACKOFF = 0.05  # seconds
+
 log = logger("waiting")
 
 
@@ -67,17 +69,31 @@ class WaitingRoom:
     async def _main(self) -> None:
         """Runs while somebody waits."""
         bell = self._notifier.bell()
+        backoff = FIRST_BACKOFF
         try:
             while self._waiting:
-                try:
-                    for ending in await self._store.endings(list(self._waiting)):
-                        self._deliver(ending)
-                except StoreError as error:
-                    log.warning("endings", error=str(error))
-                if self._waiting:
-                    await bell.wait(POLL_SECONDS)
+                if await self._ask():
+                    backoff = FIRST_BACKOFF
+                    if self._waiting:
+                        await bell.wait(POLL_SECONDS)
+                else:
+                    await asyncio.sleep(backoff)
+                    backoff = min(backoff * 2, POLL_SECONDS)
         finally:
             self._notifier.drop(bell)
+
+    async def _ask(self) -> bool:
+        """Whatever goes wrong, it is asked again: without this task all would wait for ever."""
+        try:
+            for ending in await self._store.endings(list(self._waiting)):
+                self._deliver(ending)
+        except StoreError as error:
+            log.warning("endings", error=str(error))
+        except Exception:
+            log.exception("endings")
+        else:
+            return True
+        return False
 
     def _deliver(self, ending: Ending) -> None:
         for future in self._waiting.pop(ending.id, ()):
