@@ -22,6 +22,7 @@ NEWS = "SELECT * FROM taskyard.news($1)"
 
 _LOST = "SELECT taskyard.lost_nodes($1, $2, $3)"
 _FORGET = "SELECT taskyard.forget_node($1, $2, $3, $4, $5, $6, $7)"
+_DROP_DUTIES = "DELETE FROM taskyard.duties WHERE holder = $1"
 _LOOKS = 10
 
 
@@ -64,7 +65,8 @@ async def rescue(
 
 
 async def retire(database: Database, clock: int, lease: Lease) -> None:
-    await _take_back(database, clock, [lease], False, _release, noted=False)
+    if not await _take_back(database, clock, [lease], False, _release, noted=False):
+        await database.value(_DROP_DUTIES, lease)  # it may have taken one after it was rescued
 
 
 def _decide_lost(runs: Sequence[LostRun]) -> list[Verdict]:

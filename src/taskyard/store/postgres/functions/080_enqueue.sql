@@ -350,9 +350,8 @@ BEGIN
 END
 $$;
 
--- unknown_dependency: the first task these depend on that is neither there nor earlier in the call. Those
--- that are there are not pruned before this transaction has ended.
-CREATE OR REPLACE FUNCTION taskyard.unknown_dependency(p_id text[], p_depends text[]) RETURNS text
+-- keep_dependencies: the tasks that these depend on are not pruned before this transaction has ended.
+CREATE OR REPLACE FUNCTION taskyard.keep_dependencies(p_depends text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM 1 FROM taskyard.tasks AS t
@@ -360,12 +359,22 @@ BEGIN
                 SELECT DISTINCT k.id FROM unnest(p_depends) AS v (depends)
                        CROSS JOIN LATERAL unnest(string_to_array(v.depends, E'\x1f')) AS k (id)))
       ORDER BY t.no FOR KEY SHARE;
+END
+$$;
+
+-- unknown_dependency: the first task that one of these depends on and that is neither there nor earlier in
+-- the call. A task that is known already depends on what it depended on.
+CREATE OR REPLACE FUNCTION taskyard.unknown_dependency(p_id text[], p_depends text[]) RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
     RETURN (
         SELECT k.id
-          FROM unnest(p_depends) WITH ORDINALITY AS v (depends, at)
+          FROM unnest(p_id, p_depends) WITH ORDINALITY AS v (id, depends, at)
                CROSS JOIN LATERAL unnest(string_to_array(v.depends, E'\x1f')) WITH ORDINALITY AS k (id, nth)
          WHERE NOT EXISTS (SELECT 1 FROM taskyard.tasks AS t WHERE t.id = k.id)
            AND NOT coalesce(array_position(p_id, k.id) < v.at, false)
+           AND NOT EXISTS (SELECT 1 FROM taskyard.tasks AS t WHERE t.id = v.id)
+           AND array_position(p_id, v.id) = v.at
          ORDER BY v.at, k.nth LIMIT 1);
 END
 $$;
@@ -435,10 +444,19 @@ BEGIN
     IF o_stale OR cardinality(p_id) = 0 THEN
         RETURN;
     END IF;
+    -- Who is left out or refused leaves a dedup key or a place to the next: only one after the other tells.
+    v_each := true = ANY (p_refuse)
+           OR cardinality(array_remove(array_remove(p_clash, NULL), 'keep')) > 0
+           OR cardinality(array_remove(p_dedup, NULL)) > 0
+              AND (cardinality(array_remove(p_depends, NULL)) > 0
+                   OR (SELECT count(DISTINCT u.id) FROM unnest(p_id) AS u (id)) < cardinality(p_id));
     IF cardinality(array_remove(p_depends, NULL)) > 0 THEN
-        o_unknown := taskyard.unknown_dependency(p_id, p_depends);
-        IF o_unknown IS NOT NULL THEN
-            RETURN;
+        PERFORM taskyard.keep_dependencies(p_depends);
+        IF NOT v_each THEN
+            o_unknown := taskyard.unknown_dependency(p_id, p_depends);
+            IF o_unknown IS NOT NULL THEN
+                RETURN;
+            END IF;
         END IF;
     END IF;
     IF v_new THEN
@@ -448,12 +466,6 @@ BEGIN
     END IF;
     v_lane := ARRAY(SELECT v_lanes[u.lane] FROM unnest(p_lane) WITH ORDINALITY AS u (lane, at) ORDER BY u.at);
     v_route := ARRAY(SELECT v_routes[u.route] FROM unnest(p_route) WITH ORDINALITY AS u (route, at) ORDER BY u.at);
-    -- Who is left out or refused leaves a dedup key or a place to the next: only one after the other tells.
-    v_each := true = ANY (p_refuse)
-           OR cardinality(array_remove(array_remove(p_clash, NULL), 'keep')) > 0
-           OR cardinality(array_remove(p_dedup, NULL)) > 0
-              AND (cardinality(array_remove(p_depends, NULL)) > 0
-                   OR (SELECT count(DISTINCT u.id) FROM unnest(p_id) AS u (id)) < cardinality(p_id));
     v_ordered := '{}';
     IF EXISTS (SELECT 1 FROM taskyard.lanes AS l
                 WHERE l.no = ANY (v_lanes) AND (l.ordered OR l.max_depth IS NOT NULL)) THEN
@@ -472,7 +484,18 @@ BEGIN
                FROM unnest(v_route, v_lane, p_priority) AS u (route, lane, priority)) AS q
       WHERE NOT q.lane = ANY (v_ordered);
     v_now := taskyard.moment(p_clock);
-    IF v_each THEN
+    IF v_each AND cardinality(array_remove(p_depends, NULL)) > 0 THEN
+        BEGIN
+            SELECT e.* INTO o_left_out, o_clash, o_changed, o_refused, o_why
+              FROM taskyard.enqueue_each(
+                       v_now, p_clock, v_ordered, p_id, v_lane, v_route, p_priority, p_max_charged, p_timeout,
+                       p_payload, p_run_at, p_delay, p_deadline, p_keys, p_group, p_dedup, p_until, p_clash,
+                       p_refuse, p_depends, p_on_failure, p_joined) AS e;
+        EXCEPTION WHEN SQLSTATE 'TY001' THEN
+            -- What was saved before it came to that is undone, and the caller's transaction goes on.
+            o_unknown := SQLERRM;
+        END;
+    ELSIF v_each THEN
         SELECT e.* INTO o_left_out, o_clash, o_changed, o_refused, o_why
           FROM taskyard.enqueue_each(
                    v_now, p_clock, v_ordered, p_id, v_lane, v_route, p_priority, p_max_charged, p_timeout,
@@ -503,6 +526,7 @@ DECLARE
     v_meant   text[] := '{}';
     v_not     text[] := '{}';  -- ids that were refused
     v_depends text[];
+    v_unknown text;
     v_id      text;
     v_why     text;
     v_changed boolean;
@@ -516,6 +540,15 @@ BEGIN
              WHERE d.key = p_dedup[i];
         END IF;
         IF v_id IS NULL THEN
+            v_depends := ARRAY(SELECT coalesce(v_meant[array_position(v_given, d.id)], d.id)
+                                 FROM unnest(v_depends) WITH ORDINALITY AS d (id, at) ORDER BY d.at);
+            v_unknown := (SELECT d.id FROM unnest(v_depends) WITH ORDINALITY AS d (id, at)
+                           WHERE d.id <> ALL (v_not)
+                             AND NOT EXISTS (SELECT 1 FROM taskyard.tasks AS t WHERE t.id = d.id)
+                           ORDER BY d.at LIMIT 1);
+            IF v_unknown IS NOT NULL THEN
+                RAISE EXCEPTION '%', v_unknown USING ERRCODE = 'TY001';
+            END IF;
             v_why := CASE WHEN v_depends && v_not THEN 'it depends on a task that was refused' ELSE
                 coalesce(taskyard.no_place(p_lane[i]),
                          CASE WHEN p_refuse[i] THEN taskyard.key_held(p_keys[i]) END) END;
@@ -530,9 +563,7 @@ BEGIN
                        p_now, p_clock, p_ordered, p_id[i:i], p_lane[i:i], p_route[i:i], p_priority[i:i],
                        p_max_charged[i:i], p_timeout[i:i], p_payload[i:i], p_run_at[i:i], p_delay[i:i],
                        p_deadline[i:i], p_keys[i:i], p_group[i:i], p_dedup[i:i], p_until[i:i],
-                       ARRAY[(SELECT string_agg(coalesce(v_meant[array_position(v_given, d.id)], d.id), E'\x1f'
-                                                ORDER BY d.at)
-                                FROM unnest(v_depends) WITH ORDINALITY AS d (id, at))],
+                       ARRAY[nullif(array_to_string(v_depends, E'\x1f'), '')],
                        p_on_failure[i:i], p_joined) AS s;
             CONTINUE WHEN v_id IS NULL;
         END IF;

@@ -267,17 +267,23 @@ BEGIN
         END IF;
         EXIT WHEN o_state = 'paused';
         SELECT * INTO v_was FROM taskyard.unqueue(v_task.o_no);
-        EXIT WHEN FOUND;
+        IF FOUND THEN
+            -- It may have become due since it was looked at.
+            o_state := CASE WHEN v_was.due IS NULL THEN 'queued' ELSE 'pending' END;
+            EXIT;
+        END IF;
         IF v_look = 100 THEN
             RAISE EXCEPTION 'task % keeps moving', p_id USING ERRCODE = 'serialization_failure';
         END IF;
     END LOOP;
     UPDATE taskyard.tasks SET priority = p_priority WHERE no = t.no;
-    IF o_state <> 'paused' AND v_was.due IS NOT NULL THEN
+    IF o_state = 'paused' THEN
+        NULL;  -- it gets its place when it is resumed
+    ELSIF o_state = 'pending' THEN
         INSERT INTO taskyard.pending (no, run_at, deadline, lane, attempt, charged, losses, reason, node)
         VALUES (t.no, v_was.due, t.deadline, t.lane, v_was.attempt, v_was.charged, v_was.losses, v_was.reason,
                 v_was.node);
-    ELSIF o_state <> 'paused' THEN
+    ELSE
         -- With ageing it has waited as long as before; in a fair lane its group has the place.
         PERFORM taskyard.queue_up(v_now, ARRAY[ROW(
             t.no, v_was.attempt, v_was.charged, v_was.losses, v_was.reason, v_was.node,
