@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import typer
 
+import taskyard
 from taskyard.cli.errors import EXIT_CODES, INTERRUPTED, PIPE_CLOSED
 from taskyard.cli.main import app
 from taskyard.settings import load
@@ -82,3 +83,10 @@ def test_the_file_of_the_guide_is_valid(tmp_path: Path) -> None:
     loaded = load(environ={}, folder=tmp_path)
     assert loaded.settings.worker.slots == 8
     assert loaded.retention.lanes["previews"].completed is not None
+
+
+def test_the_examples_show_the_newest_schema() -> None:
+    """Of SQLite, which they are about."""
+    migrations = Path(taskyard.__file__).parent / "store" / "sqlite" / "migrations"
+    newest = max(int(path.name[:4]) for path in migrations.glob("*.sql"))
+    assert set(re.findall(r"schema (\d+)\)", PAGE)) == {str(newest)}
