@@ -97,6 +97,11 @@ def enqueues_nonsense(ctx: Context) -> None:
 
 
 @yard.task(isolate=True, retry=ONCE)
+def forgets_to_await(ctx: Context) -> None:
+    ctx.progress(1, 2)  # type: ignore[unused-coroutine]
+
+
+@yard.task(isolate=True, retry=ONCE)
 def reports_nonsense(ctx: Context) -> None:
     ctx.report("half")  # type: ignore[arg-type]
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from taskyard import Context, Reason, Retry, State, Yard
+from taskyard import Context, Reason, Retry, Snooze, State, Yard
+from taskyard.domain.errors import InvalidOption
+from tests.engine.isolated import isolated_yard
 from tests.engine.waits import ended, working
 
 NEVER = Retry.never()
@@ -97,3 +102,41 @@ async def test_a_coroutine_that_would_block_its_own_loop_is_told_so(yard: Yard) 
         task = await ended(await confused.enqueue())
     assert task.error is not None
     assert "await ctx.progress" in task.error.message
+
+
+@pytest.mark.parametrize(
+    ("call", "instead"),
+    [
+        (lambda ctx: ctx.progress(1, 2), "ctx.report"),
+        (lambda ctx: ctx.checkpoint({}), "ctx.checkpoint_blocking"),
+        (lambda ctx: ctx.enqueue(), "ctx.enqueue_blocking"),
+        (lambda ctx: ctx.dependencies(), "ctx.dependencies_blocking"),
+        (lambda ctx: ctx.results(), "ctx.results_blocking"),
+    ],
+)
+async def test_a_plain_function_that_cannot_await_is_told_what_to_use(
+    yard: Yard, call: Callable[[Context], object], instead: str
+) -> None:
+    @yard.task(retry=NEVER)
+    def confused(ctx: Context) -> None:
+        call(ctx)
+
+    async with working(yard):
+        task = await ended(await confused.enqueue())
+    assert task.error is not None
+    assert f"in a plain function use {instead}(…)" in task.error.message
+
+
+async def test_a_plain_function_in_a_process_is_told_so_too(tmp_path: Path) -> None:
+    async with isolated_yard(f"sqlite:///{tmp_path / 'yard.db'}") as yard, working(yard):
+        task = await ended(await yard.kind("forgets_to_await").enqueue())
+    assert task.error is not None
+    assert "in a plain function use ctx.report(…)" in task.error.message
+
+
+@pytest.mark.parametrize("seconds", [math.inf, 1e13, -1.0, math.nan])
+def test_a_wait_that_no_store_could_keep_is_refused(seconds: float) -> None:
+    with pytest.raises(InvalidOption, match="0 seconds or more and at most 100 years"):
+        Snooze(seconds)
+    with pytest.raises(InvalidOption, match="0 seconds or more and at most 100 years"):
+        Retry(after=seconds)

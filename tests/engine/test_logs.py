@@ -11,9 +11,10 @@ import pytest
 from taskyard import Context, Retry, Snooze, State, Yard
 from taskyard.domain.node import NewNode
 from taskyard.engine import redact
-from taskyard.engine.log import FIELDS
+from taskyard.engine.log import FIELDS, logger
 from taskyard.engine.maintenance.rescue import report
 from taskyard.engine.redact import HIDDEN, is_secret, redacted
+from taskyard.engine.registry import Style
 from taskyard.store.port import ClaimRequest
 from tests.engine.waits import ended, working
 
@@ -176,3 +177,11 @@ def test_what_is_long_is_cut() -> None:
     assert shown["text"].endswith("(5,000 characters)")
     assert shown["many"][-1] == "… 1000 in all"
     assert redacted("not json") == "(not JSON)"
+
+
+def test_text_has_plain_values(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "taskyard")
+    logger("test").info("timeout", style=Style.THREAD, state=State.QUEUED)
+    [record] = caplog.records
+    assert record.getMessage() == "event='timeout' style='thread' state='queued'"
+    assert type(getattr(record, FIELDS)["style"]) is str

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from taskyard.domain.clock import bounded
+from taskyard.domain.clock import LONGEST, bounded
 from taskyard.domain.errors import InvalidOption
 
 Spacing = Literal["none", "fixed", "exponential"]
@@ -63,6 +63,10 @@ class Retry(Exception):
         super().__init__(message)
         if after is not None and not isinstance(after, int | float):
             raise InvalidOption(f"Retry takes `after` in seconds, not {after!r}")
+        if after is not None and not 0 <= after <= LONGEST:
+            raise InvalidOption(
+                f"Retry needs `after` of 0 seconds or more and at most 100 years, not {after:g}"
+            )
         self.after = after
 
     @staticmethod

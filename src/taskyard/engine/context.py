@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar, overload
 
 import msgspec
@@ -117,12 +117,16 @@ class Context:
         """The same as this type: a dataclass, a Struct, `dict[str, int]`, …"""
         return None if self._saved is None else msgspec.json.decode(self._saved, type=kind)
 
-    async def checkpoint(self, data: object = msgspec.UNSET) -> None:
+    def checkpoint(self, data: object = msgspec.UNSET) -> Coroutine[Any, Any, None]:
         """Keep `data` for the attempts to come; if the task is to be paused, the body ends here.
 
         A task that is resumed, or whose worker died, finds it in `ctx.saved`. Without data this is
         only a place to end at. In a plain function use `checkpoint_blocking`.
         """
+        self._require_loop("checkpoint_blocking")
+        return self._keep_or_end(data)
+
+    async def _keep_or_end(self, data: object) -> None:
         await self._keep(data)
         self._end_here()
 
@@ -156,11 +160,14 @@ class Context:
             )
         return encoded.decode()
 
-    def progress(self, done: float, total: float | None = None, note: str = "") -> Awaitable[None]:
-        """Tell how far this attempt has come: `await` it, also in the answer of a stale attempt.
+    def progress(
+        self, done: float, total: float | None = None, note: str = ""
+    ) -> Coroutine[Any, Any, None]:
+        """Tell how far this attempt has come; raises StaleAttempt if it no longer counts.
 
         In a plain function (a thread) use `report`.
         """
+        self._require_loop("report")
         return self._report(Progress(done, total, note))
 
     def report(self, done: float, total: float | None = None, note: str = "") -> None:
@@ -171,32 +178,43 @@ class Context:
         if not await self._desk.report(self.hold, progress):
             raise StaleAttempt(f"attempt {self.attempt} of task {self.id} is no longer accepted")
 
-    async def enqueue(self, *tasks: NewTask) -> list[Enqueue]:
+    def enqueue(self, *tasks: NewTask) -> Coroutine[Any, Any, list[Enqueue]]:
         """Enqueue children: saved only while this attempt is the accepted one."""
-        return await self._desk.enqueue(tasks, by=self.hold)
+        self._require_loop("enqueue_blocking")
+        return self._desk.enqueue(tasks, by=self.hold)
 
     def enqueue_blocking(self, *tasks: NewTask) -> list[Enqueue]:
         """`enqueue` for plain functions."""
-        return self._wait_for(lambda: self.enqueue(*tasks))
+        return self._wait_for(lambda: self._desk.enqueue(tasks, by=self.hold))
 
-    async def dependencies(self) -> list[Ending]:
+    def dependencies(self) -> Coroutine[Any, Any, list[Ending]]:
         """How the tasks that this one depends on have ended, in the order of `depends_on`."""
-        return await self._desk.dependencies(self.id)
+        self._require_loop("dependencies_blocking")
+        return self._desk.dependencies(self.id)
+
+    def dependencies_blocking(self) -> list[Ending]:
+        """`dependencies` for plain functions."""
+        return self._wait_for(lambda: self._desk.dependencies(self.id))
 
     @overload
-    async def results(self) -> list[Any]: ...
+    def results(self) -> Coroutine[Any, Any, list[Any]]: ...
 
     @overload
-    async def results(self, kind: Returns[T]) -> list[T]: ...
+    def results(self, kind: Returns[T]) -> Coroutine[Any, Any, list[T]]: ...
 
-    async def results(self, kind: Returns[Any] | None = None) -> list[Any]:
+    def results(self, kind: Returns[Any] | None = None) -> Coroutine[Any, Any, list[Any]]:
         """What the tasks that this one depends on have returned, in the order of `depends_on`.
 
         As plain data, or as the results of this kind: `[image] = await ctx.results(fetch)`. If one
         of them has no result, this raises TaskFailed or TaskCancelled; `dependencies` does not.
         """
+        self._require_loop("results_blocking")
+        return self._results(kind)
+
+    async def _results(self, kind: Returns[Any] | None) -> list[Any]:
         decode = plain if kind is None else kind.decode_result
-        return [result_of(ending, decode) for ending in await self.dependencies()]
+        endings = await self._desk.dependencies(self.id)
+        return [result_of(ending, decode) for ending in endings]
 
     @overload
     def results_blocking(self) -> list[Any]: ...
@@ -206,23 +224,32 @@ class Context:
 
     def results_blocking(self, kind: Returns[Any] | None = None) -> list[Any]:
         """`results` for plain functions."""
-        return self._wait_for(lambda: self.results(kind) if kind else self.results())
+        return self._wait_for(lambda: self._results(kind))
 
-    async def resource(self, resource: Resource[T]) -> T:
+    def resource(self, resource: Resource[T]) -> Coroutine[Any, Any, T]:
         """What `@yard.resource` declares: made at its first use, shared by all bodies here."""
-        return await self._desk.resources.get(resource)
+        self._require_loop("resource_blocking")
+        return self._desk.resources.get(resource)
 
     def resource_blocking(self, resource: Resource[T]) -> T:
         """`resource` for plain functions."""
-        return self.awaited(lambda: self.resource(resource))
+        return self.awaited(lambda: self._desk.resources.get(resource))
 
     def awaited(self, make: Callable[[], Coroutine[object, object, T]]) -> T:
         """Have this done on the worker's loop; for the thread of a plain function."""
         return self._wait_for(make)
 
+    def _require_loop(self, instead: str) -> None:
+        """A coroutine that nobody can await would be dropped without a word."""
+        if not self._is_on_loop():
+            raise RuntimeError(f"in a plain function use ctx.{instead}(…): it cannot await")
+
+    def _is_on_loop(self) -> bool:
+        return _on(self._loop)
+
     def _wait_for(self, make: Callable[[], Coroutine[object, object, T]]) -> T:
         """From the body's thread to the worker's loop and back."""
-        if _on(self._loop):
+        if self._is_on_loop():
             raise RuntimeError(
                 "this would block the event loop for ever: in an async handler use "
                 "`await ctx.progress(…)`, `await ctx.checkpoint(…)` and `await ctx.enqueue(…)`"

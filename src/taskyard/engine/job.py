@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from taskyard.domain.classify import Advice, Classifier, disk_full, http_status, retry_after
+from taskyard.domain.clock import LONGEST
 from taskyard.domain.errors import Cancelled, Fatal, InvalidOption
 from taskyard.domain.outcome import (
     Failed,
@@ -48,8 +49,13 @@ class Snooze(msgspec.Struct, frozen=True):
     delay: float
 
     def __post_init__(self) -> None:
-        if not self.delay >= 0:
-            raise InvalidOption(f"Snooze needs a delay of 0 seconds or more, not {self.delay}")
+        if not isinstance(self.delay, int | float):
+            raise InvalidOption(f"Snooze takes a delay in seconds, not {self.delay!r}")
+        if not 0 <= self.delay <= LONGEST:
+            raise InvalidOption(
+                "Snooze needs a delay of 0 seconds or more and at most 100 years, "
+                f"not {self.delay:g}"
+            )
 
 
 class Job:

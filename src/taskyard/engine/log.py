@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from enum import Enum
 from typing import Any
 
 import structlog
@@ -33,5 +34,9 @@ def _render(
     wrapped: WrappedLogger, method: str, event: EventDict
 ) -> tuple[tuple[str], dict[str, Any]]:
     """As text for any formatter, and as it is for one that knows better."""
-    fields = dict(event)
-    return (str(_as_text(wrapped, method, event)),), {"extra": {FIELDS: fields}}
+    fields = {name: _plain(value) for name, value in event.items()}
+    return (str(_as_text(wrapped, method, dict(fields))),), {"extra": {FIELDS: fields}}
+
+
+def _plain(value: object) -> object:
+    return value.value if isinstance(value, Enum) else value

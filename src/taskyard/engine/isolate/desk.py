@@ -117,6 +117,14 @@ class PlainContext(Context):
         """On the loop that a child has for what lives longer than a body."""
         return self._runner.run(make())
 
+    def _is_on_loop(self) -> bool:
+        """That of the child, whose bodies and hooks run in one thread."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return False
+        return True
+
     def _wait_for(self, make: Callable[[], Coroutine[object, object, T]]) -> T:
         """Nothing of a ChildDesk ever has to wait for a loop."""
         try:
