@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
+from pathlib import Path
 
 from taskyard import Context, Retry, Yard
 
@@ -41,3 +43,12 @@ async def where(ctx: Context) -> tuple[int, int]:
 @yard.task(retry=AT_ONCE)
 def where_thread(ctx: Context) -> tuple[int, int]:
     return ctx.attempt, os.getpid()
+
+
+@yard.task(retry=AT_ONCE)
+def gated(folder: str, n: int) -> int:
+    """Tells that it has begun, and ends when there is a file called `go`."""
+    Path(folder, f"began-{n}").touch()
+    while not Path(folder, "go").exists():
+        time.sleep(0.005)
+    return n

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from taskyard import Context, Handle, Reason, State, Task, TaskQuery, Yard
+from taskyard import Context, Handle, NewTask, Reason, State, Task, TaskQuery, Yard
 from taskyard.domain.node import NewNode
+from taskyard.engine import suspects
 from taskyard.store.port import ClaimRequest
 from tests.engine.poison_worker import poison_yard
-from tests.engine.waits import found, working
+from tests.engine.waits import found, until, working
 from tests.servers.urls import STORES, fresh_url
 
 GOOD = int(os.environ.get("TASKYARD_TEST_GOOD", "100"))
@@ -31,20 +32,21 @@ async def yard(tmp_path: Path) -> AsyncIterator[Yard]:
         yield yard
 
 
-async def lost_once(yard: Yard, kind: str) -> Handle[Any]:
-    """A task whose node died under it."""
-    handle = await yard.kind(kind).enqueue()
-    lease = await yard.store.register(NewNode(id="dead", kinds=(kind,), slots=1))
-    claim = await yard.store.claim(ClaimRequest(lease=lease, number=1, room=1))
-    assert [claimed.id for claimed in claim.tasks] == [handle.id]
+async def lost_once(yard: Yard, *tasks: NewTask) -> list[Handle[Any]]:
+    """Tasks whose node died under them."""
+    await yard.enqueue(*tasks)
+    kinds = tuple({task.kind for task in tasks})
+    lease = await yard.store.register(NewNode(id="dead", kinds=kinds, slots=len(tasks)))
+    claim = await yard.store.claim(ClaimRequest(lease=lease, number=1, room=len(tasks)))
+    assert [claimed.id for claimed in claim.tasks] == [task.id for task in tasks]
     await yard.store.rescue([lease], ended=False)
-    return handle
+    return [yard.handle(task.id) for task in tasks]
 
 
 @pytest.mark.spec("engine-22")
 @pytest.mark.parametrize("kind", ["where", "where_thread"])
 async def test_a_suspect_runs_in_a_process_of_its_own(yard: Yard, kind: str) -> None:
-    suspect = await lost_once(yard, kind)
+    [suspect] = await lost_once(yard, yard.kind(kind).new())
     async with working(yard):
         attempt, pid = await suspect.result(30)
         fresh, here = await (await yard.kind(kind).enqueue()).result(30)
@@ -64,10 +66,66 @@ async def test_one_that_no_other_process_could_import_runs_in_place_and_that_is_
     async def local(ctx: Context) -> int:
         return os.getpid() + 0 * ctx.attempt
 
-    suspect = await lost_once(yard, "local")
+    [suspect] = await lost_once(yard, local.new())
     async with working(yard):
         assert await suspect.result(30) == os.getpid()
     assert "suspects of this kind run beside others" in caplog.text
+
+
+async def begun(folder: Path) -> list[str]:
+    """Which of the gated bodies have, once one has."""
+    async with asyncio.timeout(30):
+        while not (names := _names(folder)):  # noqa: ASYNC110 - other processes ring no bell
+            await asyncio.sleep(0.005)
+    return names
+
+
+def _names(folder: Path) -> list[str]:
+    return [path.name for path in folder.glob("began-*")]
+
+
+@pytest.mark.spec("engine-22", "engine-11")
+async def test_suspects_wait_for_one_another_but_keep_no_slot_for_long(
+    yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suspects, "processors", lambda: 1)
+    monkeypatch.setattr(suspects, "PATIENCE", 0.1)
+    gated = yard.kind("gated")
+    handles = await lost_once(yard, *(gated.new(str(tmp_path), n) for n in range(4)))
+    async with working(yard):
+        [first] = await begun(tmp_path)
+        others = [handle for n, handle in enumerate(handles) if first != f"began-{n}"]
+        put_off = [await until(handle, State.PENDING) for handle in others]
+        assert {(task.reason, task.charged) for task in put_off} == {(Reason.SNOOZED, 1)}
+        assert await begun(tmp_path) == [first]
+        monkeypatch.setattr(suspects, "PUT_OFF", 0.1)
+        (tmp_path / "go").touch()
+        assert sorted([await handle.result(30) for handle in handles]) == [0, 1, 2, 3]
+
+
+@pytest.mark.spec("engine-22", "engine-24", "engine-23")
+async def test_a_suspect_in_line_can_be_stopped_and_takes_its_turn(
+    yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suspects, "processors", lambda: 1)
+    monkeypatch.setattr(suspects, "PATIENCE", 600.0)
+    gated = yard.kind("gated")
+    handles = await lost_once(yard, *(gated.new(str(tmp_path), n) for n in range(4)))
+    async with working(yard) as worker:
+        [name] = await begun(tmp_path)
+        first = handles.pop(int(name[-1]))
+        assert all([(await until(handle, State.RUNNING)).attempt == 2 for handle in handles])
+        await handles[0].cancel()
+        assert (await until(handles[0], State.CANCELLED)).charged == 1
+        assert await begun(tmp_path) == [name]
+        stopping = asyncio.create_task(worker.stop(grace=60.0))
+        given_back = [await until(handle, State.QUEUED) for handle in handles[1:]]
+        assert {task.reason for task in given_back} == {Reason.RELEASED}
+        (tmp_path / "go").touch()
+        await stopping
+        assert (await first.task()).state is State.COMPLETED
+    async with working(yard):
+        assert {await handle.result(30) for handle in handles[1:]} <= {0, 1, 2, 3}
 
 
 @asynccontextmanager

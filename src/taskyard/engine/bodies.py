@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
+from taskyard.domain.outcome import Outcome
 from taskyard.engine.context import Desk
 from taskyard.engine.executor import CoroutineExecutor, Done, ThreadExecutor
 from taskyard.engine.isolate.executor import ProcessExecutor
@@ -11,6 +13,7 @@ from taskyard.engine.isolate.place import require_importable
 from taskyard.engine.job import Job
 from taskyard.engine.log import logger
 from taskyard.engine.registry import Kind, Style
+from taskyard.engine.suspects import Suspects
 
 log = logger("worker")
 
@@ -20,15 +23,42 @@ class Bodies:
     if it is to blame, its neighbours do not die with it.
     """
 
-    def __init__(self, done: Done, desk: Desk, *, grace: float, lease_seconds: float) -> None:
+    def __init__(
+        self,
+        done: Done,
+        desk: Desk,
+        *,
+        on_start: Callable[[Job], None],
+        grace: float,
+        lease_seconds: float,
+    ) -> None:
+        self._done = done
+        self._on_start = on_start
         self._coroutines = CoroutineExecutor(done)
         self._threads = ThreadExecutor(done, asyncio.get_running_loop())
-        self.processes = ProcessExecutor(done, desk, grace=grace, lease_seconds=lease_seconds)
+        self.processes = ProcessExecutor(
+            self._process_done, desk, grace=grace, lease_seconds=lease_seconds
+        )
+        self._suspects = Suspects(self._start, done)
         self._importable: dict[str, bool] = {}
 
     def start(self, job: Job) -> None:
-        if job.claimed.losses and self._can_be_alone(job.kind):
+        """At once, but for a suspect before which there are others."""
+        if job.claimed.losses and job.style is not Style.PROCESS and self._can_be_alone(job.kind):
             job.style = Style.PROCESS
+            self._suspects.add(job)
+        else:
+            self._start(job)
+
+    def give_back_waiting(self) -> None:
+        self._suspects.give_back()
+
+    def _process_done(self, job: Job, outcome: Outcome) -> None:
+        self._done(job, outcome)
+        self._suspects.ended(job)
+
+    def _start(self, job: Job) -> None:
+        self._on_start(job)
         match job.style:
             case Style.COROUTINE:
                 self._coroutines.start(job)

@@ -138,7 +138,11 @@ class Worker:
         self._news_bell = self._notifier.bell()
         undo.callback(self._drop_bells)
         self._bodies = Bodies(
-            self._done, self, grace=self._grace, lease_seconds=self._lease_seconds
+            self._done,
+            self,
+            on_start=self._on_start,
+            grace=self._grace,
+            lease_seconds=self._lease_seconds,
         )
         undo.push_async_callback(self._bodies.processes.stop)
         self._pauses = Pauses(self._grace)
@@ -203,6 +207,7 @@ class Worker:
         self._pump.stop_claiming()
         await self._quietly(self._store.drain(self.lease))
         self._pump.give_back_ahead()
+        self._bodies.give_back_waiting()
         await self.hand.emptied(grace)
         for job in list(self.hand.running.values()):
             job.ask(Stop.DRAIN)
@@ -313,11 +318,13 @@ class Worker:
             self._pump.add(_put_off(claimed))
 
     def _begin(self, job: Job) -> None:
-        job.begin()
         self.hand.took(job)
-        self._timekeeper.watch(job)
         self._bodies.start(job)
         journal.claimed(job)
+
+    def _on_start(self, job: Job) -> None:
+        job.begin()
+        self._timekeeper.watch(job)
 
     def _fill(self) -> None:
         while (job := self.hand.next_ahead()) is not None:
