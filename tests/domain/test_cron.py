@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from taskyard.domain.clock import SECOND, Instant, as_datetime, as_instant
-from taskyard.domain.cron import MAX_CAUGHT_UP, CatchUp, Cron, CronEntry, Ticks, ticks
+from taskyard.domain.cron import MAX_CAUGHT_UP, CatchUp, Cron, CronEntry, Ticks, tick_id, ticks
 from taskyard.domain.errors import InvalidOption
-from taskyard.domain.task import NewTask
+from taskyard.domain.task import MAX_NAME, NewTask, check_name
 
 MINUTE = 60 * SECOND
 
@@ -34,6 +35,16 @@ def following(entry: Cron, since: str, count: int) -> list[str]:
         assert moment is not None
         found.append(as_datetime(moment).strftime("%Y-%m-%dT%H:%M"))
     return found
+
+
+@pytest.mark.spec("lifecycle-18")
+def test_a_name_leaves_room_for_the_ids_of_ticks() -> None:
+    room = MAX_NAME - len("cron::2026-01-01T02:00:00+00:00")
+    longest = msgspec.structs.replace(cron(), name="x" * room)
+    longest.check()
+    check_name("id", tick_id(longest.name, at("2026-01-01T02:00")))
+    with pytest.raises(InvalidOption, match=f"longer than {room} characters"):
+        msgspec.structs.replace(longest, name="x" * (room + 1)).check()
 
 
 @pytest.mark.spec("lifecycle-18")

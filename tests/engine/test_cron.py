@@ -10,12 +10,12 @@ import pytest
 
 from taskyard import State, TaskQuery, Yard
 from taskyard.domain.clock import SECOND, Instant, as_datetime
-from taskyard.domain.cron import MAX_CAUGHT_UP, CatchUp, Cron, CronEntry
+from taskyard.domain.cron import MAX_CAUGHT_UP, CatchUp, Cron, CronEntry, tick_id
 from taskyard.domain.errors import StoreUnavailable
 from taskyard.domain.lane import LaneChange
 from taskyard.domain.task import Enqueue, NewTask
 from taskyard.engine.maintenance import cron as module
-from taskyard.engine.maintenance.cron import CronStarter, tick_id
+from taskyard.engine.maintenance.cron import CronStarter
 from tests.engine.waits import found, working
 
 MINUTE: Instant = 60 * SECOND

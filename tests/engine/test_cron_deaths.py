@@ -13,9 +13,8 @@ import pytest
 
 from taskyard import TaskQuery, Yard
 from taskyard.domain.clock import SECOND
-from taskyard.domain.cron import CatchUp, Cron
+from taskyard.domain.cron import CatchUp, Cron, tick_id
 from taskyard.domain.task import NewTask
-from taskyard.engine.maintenance.cron import tick_id
 from tests.engine.waits import found
 from tests.servers.urls import STORES, fresh_url
 

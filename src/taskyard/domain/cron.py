@@ -14,9 +14,9 @@ from zoneinfo import ZoneInfo
 import msgspec
 from cronsim import CronSim, CronSimError
 
-from taskyard.domain.clock import Instant, as_datetime, as_instant
+from taskyard.domain.clock import LAST, Instant, as_datetime, as_instant
 from taskyard.domain.errors import InvalidOption
-from taskyard.domain.task import NewTask, check_name
+from taskyard.domain.task import MAX_NAME, NewTask, check_name
 
 MAX_CAUGHT_UP = 1000  # ticks that are made up for at once, the latest ones
 
@@ -42,6 +42,12 @@ class Cron(msgspec.Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         check_name("cron", self.name)
+        room = MAX_NAME - len(tick_id("", LAST))
+        if len(self.name) > room:
+            raise InvalidOption(
+                f"cron is longer than {room} characters, which its tasks' ids have room for: "
+                f"{self.name[:40]}…"
+            )
         self.task.check()
         next(self._simulation(as_datetime(0)), None)
 
@@ -67,6 +73,11 @@ class Cron(msgspec.Struct, frozen=True, kw_only=True):
                 f"cron {self.name}: {self.schedule!r} is no schedule ({error}); "
                 "it has five fields: minute hour day month weekday, as in */5 * * * *"
             ) from error
+
+
+def tick_id(name: str, tick: Instant) -> str:
+    """The id of the task that this tick starts: whoever starts it again is told so."""
+    return f"cron:{name}:{as_datetime(tick).isoformat()}"
 
 
 class CronEntry(msgspec.Struct, frozen=True):

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from taskyard.domain.clock import Instant, as_datetime, seconds
-from taskyard.domain.cron import Cron, CronEntry, Ticks, ticks
+from taskyard.domain.clock import Instant, seconds
+from taskyard.domain.cron import Cron, CronEntry, Ticks, tick_id, ticks
 from taskyard.domain.errors import StoreError
 from taskyard.domain.task import Enqueue, NewTask, Refused
 from taskyard.engine import journal
@@ -77,11 +77,6 @@ class CronStarter(Duty):
     def _is_broken(self, cron: Cron) -> bool:
         """It is left alone until it is changed."""
         return self._broken.get(cron.name) == cron
-
-
-def tick_id(name: str, tick: Instant) -> str:
-    """The id of the task that this tick starts: whoever starts it again is told so."""
-    return f"cron:{name}:{as_datetime(tick).isoformat()}"
 
 
 def task_of(cron: Cron, tick: Instant) -> NewTask:
