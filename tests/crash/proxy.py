@@ -64,8 +64,8 @@ class Proxy:
 
     @property
     def hint_lines(self) -> int:
-        """How many connections are there for hints."""
-        return sum(line.hints for line in list(self._lines))
+        """How many connections are there for hints, and know that the server has heard so."""
+        return sum(line.listens for line in list(self._lines))
 
     def _ask(self, function: Callable[[], object]) -> int:
         async def call() -> object:
@@ -139,6 +139,7 @@ class Proxy:
                 else:
                     writer.write(data)
                     await writer.drain()
+                    line.listens = line.hints
 
 
 class Line:
@@ -146,7 +147,8 @@ class Line:
 
     def __init__(self, near: asyncio.StreamWriter, far: asyncio.StreamWriter) -> None:
         self._ends = (near, far)
-        self.hints = False
+        self.hints = False  # it has asked for them
+        self.listens = False  # and was answered
 
     def reset(self) -> None:
         for end in self._ends:

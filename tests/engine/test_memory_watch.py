@@ -14,7 +14,7 @@ import pytest
 from taskyard import State, Yard
 from taskyard.domain.errors import InvalidOption
 from taskyard.domain.node import Usage
-from taskyard.engine.usage import EXIT_MEMORY, Meter
+from taskyard.engine.usage import EXIT_MEMORY
 from tests.engine.waits import found, running, working
 from tests.servers.urls import STORES, fresh_url
 
@@ -127,12 +127,21 @@ def test_processes_that_were_started_are_counted_but_are_not_the_workers_own() -
     assert during.read_bytes >= before.read_bytes
 
 
+CORES = """
+import msgspec
+from taskyard.engine import usage
+
+moments = iter([100.0, 110.0])
+usage.time.monotonic = lambda: next(moments)
+meter = usage.Meter()
+meter._cpu -= 5.0  # as if five seconds of it had been used since
+print(msgspec.json.encode(meter.measure()).decode())
+"""
+
+
 @pytest.mark.spec("lifecycle-16")
-def test_cpu_is_in_cores_since_the_last_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    moments = iter([100.0, 110.0])
-    monkeypatch.setattr("taskyard.engine.usage.time.monotonic", lambda: next(moments))
-    meter = Meter()
-    meter._cpu -= 5.0  # as if five seconds of it had been used since
-    usage = meter.measure()
-    assert usage is not None
+def test_cpu_is_in_cores_since_the_last_look() -> None:
+    """In a process that has started no others, so that only its own time is counted."""
+    said = subprocess.run([sys.executable, "-c", CORES], capture_output=True, check=True)
+    usage = msgspec.json.decode(said.stdout, type=Usage)
     assert 0.5 <= usage.cpu < 1.0
