@@ -30,6 +30,7 @@ NAMES = (
     "throughput",
     "held_snapshot",
     "idle_fleet",
+    "prune_under_flow",
 )
 RESULTS = Path(__file__).parent / "results"
 
@@ -55,6 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         rate=chosen.rate,
         keyed=chosen.keyed,
         lane_capacity=chosen.lane_capacity,
+        finished=chosen.finished,
+        flow=chosen.flow,
     )
     missed = [name for name in chosen.names if not run(name, chosen.folder, heeded, console)]
     if missed:
@@ -79,6 +82,9 @@ def options(argv: Sequence[str] | None) -> argparse.Namespace:
     held.add_argument("--rate", type=int, default=2_000, help="of the steady load, tasks/s")
     held.add_argument("--keyed", action="store_true", help="tasks hold one of a thousand keys")
     held.add_argument("--lane-capacity", type=int, help="most tasks running at once")
+    pruning = parser.add_argument_group("prune_under_flow")
+    pruning.add_argument("--finished", type=int, default=1_000_000, help="tasks to prune")
+    pruning.add_argument("--flow", type=int, default=1_000, help="tasks/s meanwhile")
     chosen = parser.parse_args(argv)
     unknown = set(chosen.names) - set(NAMES)
     if unknown:

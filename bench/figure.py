@@ -35,6 +35,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     rate: int = 2_000  # of held_snapshot's steady load, tasks a second
     keyed: bool = False  # held_snapshot: a thousand keys
     lane_capacity: int | None = None  # held_snapshot: tasks running at once
+    finished: int = 1_000_000  # tasks that prune_under_flow prunes
+    flow: int = 1_000  # tasks a second that flow meanwhile
 
 
 class Stage:
