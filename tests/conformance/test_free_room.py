@@ -451,7 +451,7 @@ def test_free_room_and_an_eligible_waiting_task_never_coexist(maker: Maker) -> N
     run_state_machine_as_test(
         cast("type[Yard]", yard),
         settings=settings(
-            max_examples=EXAMPLES or 40,  # the same rules are tried side by side too
+            max_examples=EXAMPLES or 12,  # the same rules are tried side by side too
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -26,7 +26,7 @@ from tests.conformance.places import Maker
 from tests.conformance.verbs import Worker, failed, seen, stopped, succeeded
 
 EXAMPLES = int(os.environ.get("TASKYARD_TEST_EXAMPLES", "0"))
-USUAL_EXAMPLES = 20
+USUAL_EXAMPLES = 8
 MOST = 12
 
 
