@@ -127,7 +127,7 @@ class Flow:
         since, each = time.monotonic_ns(), 1e9 / self._rate
         while not self.enough:
             first = len(self.due)
-            count = int((time.monotonic_ns() - since) / each) - first
+            count = int((time.monotonic_ns() - since) / each) + 1 - first
             if count > 0:
                 numbers = range(first, first + count)
                 self.due += [since + int(n * each) for n in numbers]

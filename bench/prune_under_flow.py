@@ -4,7 +4,8 @@ The yard is filled with finished tasks. Then tasks are offered at a steady rate,
 worker prunes or does not, until nothing old is left. What counts is how long tasks wait from the
 moment they are due to their body's first line, in the one kind of window against the other. They
 are due by the clock and not when their enqueue gets through: a prune that holds up everybody would
-otherwise hide behind those that could not even ask. From when they are saved, it is the claim alone.
+otherwise hide behind those that could not even ask. From when they are saved, it is the claim
+alone.
 """
 
 from __future__ import annotations
