@@ -65,12 +65,15 @@ BEGIN
 END
 $$;
 
-CREATE OR REPLACE FUNCTION taskyard.lane_numbers(p_lanes text[]) RETURNS integer[]
+-- lane_numbers: of these names, NULL for one that is new; and whether order or depth of one is particular.
+CREATE OR REPLACE FUNCTION taskyard.lane_numbers(
+    p_lanes text[], OUT o_numbers integer[], OUT o_particular boolean)
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN (
-        SELECT array_agg((SELECT l.no FROM taskyard.lanes AS l WHERE l.name = n.name) ORDER BY n.at)
-          FROM unnest(p_lanes) WITH ORDINALITY AS n (name, at));
+    SELECT array_agg(l.no ORDER BY n.at), coalesce(bool_or(l.ordered OR l.max_depth IS NOT NULL), false)
+      INTO o_numbers, o_particular
+      FROM unnest(p_lanes) WITH ORDINALITY AS n (name, at)
+           LEFT JOIN LATERAL (SELECT * FROM taskyard.lanes AS a WHERE a.name = n.name OFFSET 0) AS l ON true;
 END
 $$;
 
@@ -107,127 +110,6 @@ BEGIN
           FROM (SELECT DISTINCT k.key FROM unnest(p_keys) AS u (keys)
                        CROSS JOIN LATERAL unnest(string_to_array(u.keys, E'\x1f')) AS k (key)) AS d
          WHERE taskyard.key_room(p_now, d.key) <= 0);
-END
-$$;
-
--- save: these tasks, with the numbers of their lanes and routes; one whose id or dedup key is taken is left
--- out and named with the task that stands in its way. p_ordered are the lanes with an order of their own.
-CREATE OR REPLACE FUNCTION taskyard.save(
-    p_now bigint, p_clock bigint, p_ordered integer[],
-    p_id text[], p_lane integer[], p_route integer[], p_priority smallint[], p_max_charged integer[],
-    p_timeout bigint[], p_payload text[], p_run_at bigint[], p_delay bigint[], p_deadline bigint[],
-    p_keys text[], p_group text[], p_dedup text[], p_until text[], p_depends text[], p_on_failure text[],
-    p_joined boolean,
-    OUT o_left_out bigint[], OUT o_clash text[])
-LANGUAGE plpgsql AS $$
-DECLARE
-    v_nos      bigint[] := ARRAY(SELECT nextval('taskyard.seq') FROM generate_series(1, cardinality(p_id)));
-    v_won      bigint[];
-    v_full     text[];
-    v_saved    bigint;
-    v_entrants taskyard.entrant[];
-BEGIN
-    IF cardinality(array_remove(p_dedup, NULL)) > 0 THEN
-        -- In the order of the keys, so that two who want the same ones do not deadlock.
-        WITH won AS (
-            INSERT INTO taskyard.dedup (key, no, until)
-            SELECT d.key, d.no, d.until
-              FROM unnest(v_nos, p_id, p_dedup, p_until) AS d (no, id, key, until)
-             WHERE d.key IS NOT NULL
-               AND NOT EXISTS (SELECT 1 FROM taskyard.tasks AS t WHERE t.id = d.id)
-             ORDER BY d.key, d.no
-                ON CONFLICT (key) DO NOTHING
-            RETURNING no
-        )
-        SELECT array_agg(won.no) INTO v_won FROM won;
-    END IF;
-
-    IF NOT p_joined AND cardinality(array_remove(p_keys, NULL)) > 0 THEN
-        -- A task whose key is full waits for it at once, if nobody is changing who holds what just
-        -- now; otherwise the first claim that looks at it parks it.
-        v_full := taskyard.full_keys(p_now, p_keys);
-        IF v_full IS NOT NULL THEN
-            v_full := CASE WHEN taskyard.try_lock_room() THEN taskyard.full_keys(p_now, p_keys) END;
-        END IF;
-    END IF;
-
-    WITH given AS MATERIALIZED (
-        SELECT u.no, u.id, u.lane, u.route, u.priority, u.max_charged,
-               u.timeout, u.payload, coalesce(u.run_at, p_now + coalesce(u.delay, 0)) AS run_at, u.deadline,
-               string_to_array(u.keys, E'\x1f') AS keys, u.grp, u.dedup, u.until,
-               CASE WHEN u.depends IS NOT NULL THEN u.on_failure END AS on_failure
-          FROM unnest(v_nos, p_id, p_lane, p_route, p_priority, p_max_charged, p_timeout, p_payload,
-                      p_run_at, p_delay, p_deadline, p_keys, p_group, p_dedup, p_until, p_depends, p_on_failure)
-               AS u (no, id, lane, route, priority, max_charged, timeout, payload, run_at, delay, deadline,
-                     keys, grp, dedup, until, depends, on_failure)
-    ), saved AS (
-        INSERT INTO taskyard.tasks (no, seq, timeout, created_at, run_at, deadline, lane, route, max_charged,
-                                    priority, id, payload, keys, grp, dedup, dedup_until, on_failure)
-        SELECT g.no, g.no, g.timeout, p_now, g.run_at, g.deadline, g.lane, g.route, g.max_charged,
-               g.priority, g.id, g.payload, g.keys, g.grp, g.dedup, g.until, g.on_failure
-          FROM given AS g
-         WHERE g.dedup IS NULL OR g.no = ANY (v_won)
-            ON CONFLICT (id) DO NOTHING
-        RETURNING no, lane, route, priority, run_at, deadline, keys, dedup, on_failure
-    ), sorted AS (
-        SELECT s.*, s.run_at <= p_now AND s.on_failure IS NULL AS due, s.lane = ANY (p_ordered) AS ordered,
-               CASE WHEN s.keys IS NOT NULL AND v_full IS NOT NULL AND s.keys && v_full
-                    THEN (SELECT k.key FROM unnest(s.keys) WITH ORDINALITY AS k (key, at)
-                           WHERE k.key = ANY (v_full) ORDER BY k.at LIMIT 1) END AS full_key
-          FROM saved AS s
-    ), queued AS (
-        INSERT INTO taskyard.ready (seq, no, lane, route, priority, special, reason, keys, dedup, deadline)
-        SELECT s.no, s.no, s.lane, s.route, s.priority, s.keys IS NOT NULL, 'created', s.keys, s.dedup,
-               s.deadline
-          FROM sorted AS s WHERE s.due AND s.full_key IS NULL AND NOT s.ordered
-    ), parked AS (
-        INSERT INTO taskyard.parked (key, seq, no, lane, route, priority, special, reason, keys, dedup, deadline)
-        SELECT s.full_key, s.no, s.no, s.lane, s.route, s.priority, true, 'created', s.keys, s.dedup,
-               s.deadline
-          FROM sorted AS s WHERE s.due AND s.full_key IS NOT NULL AND NOT s.ordered
-    ), waits AS (
-        INSERT INTO taskyard.pending (no, run_at, deadline, lane, reason)
-        SELECT s.no, CASE WHEN s.on_failure IS NULL THEN s.run_at ELSE 9223372036854775807 END, s.deadline,
-               s.lane, 'created'
-          FROM sorted AS s WHERE NOT s.due
-    ), named AS (
-        INSERT INTO taskyard.task_keys (key, no)
-        SELECT k.key, s.no FROM sorted AS s CROSS JOIN LATERAL unnest(s.keys) AS k (key)
-         WHERE s.keys IS NOT NULL
-    )
-    SELECT count(*),
-           array_agg(ROW(s.no, 0, 0, 0, 'created', NULL, NULL)::taskyard.entrant ORDER BY s.no)
-               FILTER (WHERE s.ordered AND s.due)
-      INTO v_saved, v_entrants FROM sorted AS s;
-    PERFORM taskyard.queue_up(p_now, v_entrants, false);
-    IF v_full IS NOT NULL THEN
-        PERFORM taskyard.watch_keys(p_now, v_full);
-    END IF;
-    IF cardinality(array_remove(p_depends, NULL)) > 0 THEN
-        PERFORM taskyard.save_dependencies(p_now, p_clock, v_nos, p_depends, p_joined);
-    END IF;
-
-    IF v_saved > 0 THEN
-        PERFORM taskyard.tell();
-    END IF;
-    IF v_saved < cardinality(p_id) THEN
-        IF v_won IS NOT NULL THEN
-            DELETE FROM taskyard.dedup AS d
-             WHERE d.key = ANY (p_dedup) AND d.no = ANY (v_won)
-               AND NOT EXISTS (SELECT 1 FROM taskyard.tasks AS t WHERE t.no = d.no);
-        END IF;
-        SELECT array_agg(c.at), array_agg(c.clash) INTO o_left_out, o_clash
-          FROM (SELECT v.at, coalesce(
-                           (SELECT t.id FROM taskyard.tasks AS t WHERE t.id = v.id),
-                           (SELECT t.id FROM taskyard.dedup AS d JOIN taskyard.tasks AS t ON t.no = d.no
-                             WHERE d.key = v.dedup)) AS clash
-                  FROM unnest(v_nos, p_id, p_dedup) WITH ORDINALITY AS v (no, id, dedup, at)
-                 WHERE NOT EXISTS (SELECT 1 FROM taskyard.tasks AS t WHERE t.no = v.no)) AS c;
-        IF array_position(o_clash, NULL) IS NOT NULL THEN
-            -- Whoever stood in the way has gone since: the call is to be repeated.
-            RAISE EXCEPTION 'a dedup key was given up meanwhile' USING ERRCODE = 'serialization_failure';
-        END IF;
-    END IF;
 END
 $$;
 
@@ -423,13 +305,18 @@ DECLARE
     v_lanes   integer[];
     v_routes  integer[];
     v_lane    integer[];
-    v_route   integer[];
     v_ordered integer[];
+    v_special boolean;
+    v_nos     bigint[];
+    v_won     bigint[];
+    v_full    text[];
+    v_saved   bigint;
+    v_queued  taskyard.entrant[];
     v_each    boolean;
     v_new     boolean;
 BEGIN
     o_stale := false;
-    v_lanes := taskyard.lane_numbers(p_lanes);
+    SELECT l.o_numbers, l.o_particular INTO v_lanes, v_special FROM taskyard.lane_numbers(p_lanes) AS l;
     v_routes := taskyard.route_numbers(p_kinds, p_requires);
     v_new := array_position(v_lanes, NULL) IS NOT NULL OR array_position(v_routes, NULL) IS NOT NULL;
     IF v_new THEN
@@ -445,9 +332,9 @@ BEGIN
         RETURN;
     END IF;
     -- Who is left out or refused leaves a dedup key or a place to the next: only one after the other tells.
-    v_each := true = ANY (p_refuse)
-           OR cardinality(array_remove(array_remove(p_clash, NULL), 'keep')) > 0
-           OR cardinality(array_remove(p_dedup, NULL)) > 0
+    v_each := coalesce(true = ANY (p_refuse), false)
+           OR coalesce(cardinality(array_remove(array_remove(p_clash, NULL), 'keep')) > 0, false)
+           OR cardinality(p_id) > 1 AND cardinality(array_remove(p_dedup, NULL)) > 0
               AND (cardinality(array_remove(p_depends, NULL)) > 0
                    OR (SELECT count(DISTINCT u.id) FROM unnest(p_id) AS u (id)) < cardinality(p_id));
     IF cardinality(array_remove(p_depends, NULL)) > 0 THEN
@@ -461,14 +348,12 @@ BEGIN
     END IF;
     IF v_new THEN
         PERFORM taskyard.make_names(p_lanes, p_kinds, p_requires);
-        v_lanes := taskyard.lane_numbers(p_lanes);
+        SELECT l.o_numbers, l.o_particular INTO v_lanes, v_special FROM taskyard.lane_numbers(p_lanes) AS l;
         v_routes := taskyard.route_numbers(p_kinds, p_requires);
     END IF;
-    v_lane := ARRAY(SELECT v_lanes[u.lane] FROM unnest(p_lane) WITH ORDINALITY AS u (lane, at) ORDER BY u.at);
-    v_route := ARRAY(SELECT v_routes[u.route] FROM unnest(p_route) WITH ORDINALITY AS u (route, at) ORDER BY u.at);
     v_ordered := '{}';
-    IF EXISTS (SELECT 1 FROM taskyard.lanes AS l
-                WHERE l.no = ANY (v_lanes) AND (l.ordered OR l.max_depth IS NOT NULL)) THEN
+    IF v_special THEN
+        v_lane := ARRAY(SELECT v_lanes[u.lane] FROM unnest(p_lane) WITH ORDINALITY AS u (lane, at) ORDER BY u.at);
         PERFORM taskyard.lock_lanes(v_lane, p_group);
         v_ordered := ARRAY(SELECT l.no FROM taskyard.lanes AS l WHERE l.no = ANY (v_lanes) AND l.ordered);
         v_each := v_each OR EXISTS (
@@ -480,40 +365,135 @@ BEGIN
                AND taskyard.lane_depth(l.no, l.max_depth) + here.n > l.max_depth);
     END IF;
     PERFORM taskyard.make_queues(array_agg(q.route), array_agg(q.lane), array_agg(q.priority))
-       FROM (SELECT DISTINCT u.route, u.lane, u.priority
-               FROM unnest(v_route, v_lane, p_priority) AS u (route, lane, priority)) AS q
+       FROM (SELECT DISTINCT v_routes[u.route] AS route, v_lanes[u.lane] AS lane, u.priority
+               FROM unnest(p_route, p_lane, p_priority) AS u (route, lane, priority)) AS q
       WHERE NOT q.lane = ANY (v_ordered);
     v_now := taskyard.moment(p_clock);
-    IF v_each AND cardinality(array_remove(p_depends, NULL)) > 0 THEN
+    IF v_each THEN
         BEGIN
             SELECT e.* INTO o_left_out, o_clash, o_changed, o_refused, o_why
               FROM taskyard.enqueue_each(
-                       v_now, p_clock, v_ordered, p_id, v_lane, v_route, p_priority, p_max_charged, p_timeout,
-                       p_payload, p_run_at, p_delay, p_deadline, p_keys, p_group, p_dedup, p_until, p_clash,
-                       p_refuse, p_depends, p_on_failure, p_joined) AS e;
+                       p_clock, v_lanes, v_routes, p_lanes, p_kinds, p_requires, p_id, p_lane, p_route,
+                       p_priority, p_max_charged, p_timeout, p_payload, p_run_at, p_delay, p_deadline, p_keys,
+                       p_group, p_dedup, p_until, p_clash, p_refuse, p_depends, p_on_failure, p_joined) AS e;
         EXCEPTION WHEN SQLSTATE 'TY001' THEN
             -- What was saved before it came to that is undone, and the caller's transaction goes on.
             o_unknown := SQLERRM;
         END;
-    ELSIF v_each THEN
-        SELECT e.* INTO o_left_out, o_clash, o_changed, o_refused, o_why
-          FROM taskyard.enqueue_each(
-                   v_now, p_clock, v_ordered, p_id, v_lane, v_route, p_priority, p_max_charged, p_timeout,
-                   p_payload, p_run_at, p_delay, p_deadline, p_keys, p_group, p_dedup, p_until, p_clash,
-                   p_refuse, p_depends, p_on_failure, p_joined) AS e;
-    ELSE
-        SELECT s.* INTO o_left_out, o_clash
-          FROM taskyard.save(
-                   v_now, p_clock, v_ordered, p_id, v_lane, v_route, p_priority, p_max_charged, p_timeout,
-                   p_payload, p_run_at, p_delay, p_deadline, p_keys, p_group, p_dedup, p_until, p_depends,
-                   p_on_failure, p_joined) AS s;
+        RETURN;
+    END IF;
+    v_nos := ARRAY(SELECT nextval('taskyard.seq') FROM generate_series(1, cardinality(p_id)));
+
+    IF cardinality(array_remove(p_dedup, NULL)) > 0 THEN
+        -- In the order of the keys, so that two who want the same ones do not deadlock.
+        WITH won AS (
+            INSERT INTO taskyard.dedup (key, no, until)
+            SELECT d.key, d.no, d.until
+              FROM unnest(v_nos, p_id, p_dedup, p_until) AS d (no, id, key, until)
+             WHERE d.key IS NOT NULL
+               AND NOT EXISTS (SELECT 1 FROM taskyard.tasks AS t WHERE t.id = d.id)
+             ORDER BY d.key, d.no
+                ON CONFLICT (key) DO NOTHING
+            RETURNING no
+        )
+        SELECT array_agg(won.no) INTO v_won FROM won;
+    END IF;
+
+    IF NOT p_joined AND cardinality(array_remove(p_keys, NULL)) > 0 THEN
+        -- A task whose key is full waits for it at once, if nobody is changing who holds what just
+        -- now; otherwise the first claim that looks at it parks it.
+        v_full := taskyard.full_keys(v_now, p_keys);
+        IF v_full IS NOT NULL THEN
+            v_full := CASE WHEN taskyard.try_lock_room() THEN taskyard.full_keys(v_now, p_keys) END;
+        END IF;
+    END IF;
+
+    WITH given AS MATERIALIZED (
+        SELECT u.no, u.id, v_lanes[u.lane] AS lane, v_routes[u.route] AS route, u.priority, u.max_charged,
+               u.timeout, u.payload, coalesce(u.run_at, v_now + coalesce(u.delay, 0)) AS run_at, u.deadline,
+               string_to_array(u.keys, E'\x1f') AS keys, u.grp, u.dedup, u.until,
+               CASE WHEN u.depends IS NOT NULL THEN u.on_failure END AS on_failure
+          FROM unnest(v_nos, p_id, p_lane, p_route, p_priority, p_max_charged, p_timeout, p_payload,
+                      p_run_at, p_delay, p_deadline, p_keys, p_group, p_dedup, p_until, p_depends, p_on_failure)
+               AS u (no, id, lane, route, priority, max_charged, timeout, payload, run_at, delay, deadline,
+                     keys, grp, dedup, until, depends, on_failure)
+    ), saved AS (
+        INSERT INTO taskyard.tasks (no, seq, timeout, created_at, run_at, deadline, lane, route, max_charged,
+                                    priority, id, payload, keys, grp, dedup, dedup_until, on_failure)
+        SELECT g.no, g.no, g.timeout, v_now, g.run_at, g.deadline, g.lane, g.route, g.max_charged,
+               g.priority, g.id, g.payload, g.keys, g.grp, g.dedup, g.until, g.on_failure
+          FROM given AS g
+         WHERE g.dedup IS NULL OR g.no = ANY (v_won)
+            ON CONFLICT (id) DO NOTHING
+        RETURNING no, lane, route, priority, run_at, deadline, keys, dedup, on_failure
+    ), sorted AS (
+        SELECT s.*, s.run_at <= v_now AND s.on_failure IS NULL AS due, s.lane = ANY (v_ordered) AS ordered,
+               CASE WHEN s.keys IS NOT NULL AND v_full IS NOT NULL AND s.keys && v_full
+                    THEN (SELECT k.key FROM unnest(s.keys) WITH ORDINALITY AS k (key, at)
+                           WHERE k.key = ANY (v_full) ORDER BY k.at LIMIT 1) END AS full_key
+          FROM saved AS s
+    ), queued AS (
+        INSERT INTO taskyard.ready (seq, no, lane, route, priority, special, reason, keys, dedup, deadline)
+        SELECT s.no, s.no, s.lane, s.route, s.priority, s.keys IS NOT NULL, 'created', s.keys, s.dedup,
+               s.deadline
+          FROM sorted AS s WHERE s.due AND s.full_key IS NULL AND NOT s.ordered
+    ), parked AS (
+        INSERT INTO taskyard.parked (key, seq, no, lane, route, priority, special, reason, keys, dedup, deadline)
+        SELECT s.full_key, s.no, s.no, s.lane, s.route, s.priority, true, 'created', s.keys, s.dedup,
+               s.deadline
+          FROM sorted AS s WHERE s.due AND s.full_key IS NOT NULL AND NOT s.ordered
+    ), waits AS (
+        INSERT INTO taskyard.pending (no, run_at, deadline, lane, reason)
+        SELECT s.no, CASE WHEN s.on_failure IS NULL THEN s.run_at ELSE 9223372036854775807 END, s.deadline,
+               s.lane, 'created'
+          FROM sorted AS s WHERE NOT s.due
+    ), named AS (
+        INSERT INTO taskyard.task_keys (key, no)
+        SELECT k.key, s.no FROM sorted AS s CROSS JOIN LATERAL unnest(s.keys) AS k (key)
+         WHERE s.keys IS NOT NULL
+    )
+    SELECT count(*),
+           array_agg(ROW(s.no, 0, 0, 0, 'created', NULL, NULL)::taskyard.entrant ORDER BY s.no)
+               FILTER (WHERE s.ordered AND s.due)
+      INTO v_saved, v_queued FROM sorted AS s;
+    IF v_queued IS NOT NULL THEN
+        PERFORM taskyard.queue_up(v_now, v_queued, false);
+    END IF;
+    IF v_full IS NOT NULL THEN
+        PERFORM taskyard.watch_keys(v_now, v_full);
+    END IF;
+    IF cardinality(array_remove(p_depends, NULL)) > 0 THEN
+        PERFORM taskyard.save_dependencies(v_now, p_clock, v_nos, p_depends, p_joined);
+    END IF;
+
+    IF v_saved > 0 THEN
+        PERFORM taskyard.tell();
+    END IF;
+    IF v_saved < cardinality(p_id) THEN
+        IF v_won IS NOT NULL THEN
+            DELETE FROM taskyard.dedup AS d
+             WHERE d.key = ANY (p_dedup) AND d.no = ANY (v_won)
+               AND NOT EXISTS (SELECT 1 FROM taskyard.tasks AS t WHERE t.no = d.no);
+        END IF;
+        SELECT array_agg(c.at), array_agg(c.clash) INTO o_left_out, o_clash
+          FROM (SELECT v.at, coalesce(
+                           (SELECT t.id FROM taskyard.tasks AS t WHERE t.id = v.id),
+                           (SELECT t.id FROM taskyard.dedup AS d JOIN taskyard.tasks AS t ON t.no = d.no
+                             WHERE d.key = v.dedup)) AS clash
+                  FROM unnest(v_nos, p_id, p_dedup) WITH ORDINALITY AS v (no, id, dedup, at)
+                 WHERE NOT EXISTS (SELECT 1 FROM taskyard.tasks AS t WHERE t.no = v.no)) AS c;
+        IF array_position(o_clash, NULL) IS NOT NULL THEN
+            -- Whoever stood in the way has gone since: the call is to be repeated.
+            RAISE EXCEPTION 'a dedup key was given up meanwhile' USING ERRCODE = 'serialization_failure';
+        END IF;
     END IF;
 END
 $$;
 
 -- enqueue_each: one after the other, so that each finds what those before it have left.
 CREATE OR REPLACE FUNCTION taskyard.enqueue_each(
-    p_now bigint, p_clock bigint, p_ordered integer[],
+    p_clock bigint, p_lane_nos integer[], p_route_nos integer[],
+    p_lanes text[], p_kinds text[], p_requires text[],
     p_id text[], p_lane integer[], p_route integer[], p_priority smallint[], p_max_charged integer[],
     p_timeout bigint[], p_payload text[], p_run_at bigint[], p_delay bigint[], p_deadline bigint[],
     p_keys text[], p_group text[], p_dedup text[], p_until text[], p_clash text[], p_refuse boolean[],
@@ -550,7 +530,7 @@ BEGIN
                 RAISE EXCEPTION '%', v_unknown USING ERRCODE = 'TY001';
             END IF;
             v_why := CASE WHEN v_depends && v_not THEN 'it depends on a task that was refused' ELSE
-                coalesce(taskyard.no_place(p_lane[i]),
+                coalesce(taskyard.no_place(p_lane_nos[p_lane[i]]),
                          CASE WHEN p_refuse[i] THEN taskyard.key_held(p_keys[i]) END) END;
             IF v_why IS NOT NULL THEN
                 o_refused := o_refused || i::bigint;
@@ -558,20 +538,20 @@ BEGIN
                 v_not := v_not || p_id[i];
                 CONTINUE;
             END IF;
-            SELECT s.o_clash[1] INTO v_id
-              FROM taskyard.save(
-                       p_now, p_clock, p_ordered, p_id[i:i], p_lane[i:i], p_route[i:i], p_priority[i:i],
-                       p_max_charged[i:i], p_timeout[i:i], p_payload[i:i], p_run_at[i:i], p_delay[i:i],
-                       p_deadline[i:i], p_keys[i:i], p_group[i:i], p_dedup[i:i], p_until[i:i],
-                       ARRAY[nullif(array_to_string(v_depends, E'\x1f'), '')],
-                       p_on_failure[i:i], p_joined) AS s;
+            SELECT e.o_clash[1] INTO v_id
+              FROM taskyard.enqueue(
+                       p_clock, NULL, NULL, 0, p_lanes, p_kinds, p_requires, p_id[i:i], p_lane[i:i], p_route[i:i],
+                       p_priority[i:i], p_max_charged[i:i], p_timeout[i:i], p_payload[i:i], p_run_at[i:i],
+                       p_delay[i:i], p_deadline[i:i], p_keys[i:i], p_group[i:i], p_dedup[i:i], p_until[i:i],
+                       NULL, NULL, ARRAY[nullif(array_to_string(v_depends, E'\x1f'), '')], p_on_failure[i:i],
+                       p_joined) AS e;
             CONTINUE WHEN v_id IS NULL;
         END IF;
         IF v_id <> p_id[i] THEN
             v_given := v_given || p_id[i];
             v_meant := v_meant || v_id;
-            v_changed := taskyard.clash(v_id, p_clash[i], p_route[i], p_payload[i],
-                                        coalesce(p_run_at[i], p_now + coalesce(p_delay[i], 0)), p_joined);
+            v_changed := taskyard.clash(v_id, p_clash[i], p_route_nos[p_route[i]], p_payload[i],
+                                        coalesce(p_run_at[i], taskyard.moment(p_clock) + coalesce(p_delay[i], 0)), p_joined);
         END IF;
         o_left_out := o_left_out || i::bigint;
         o_clash := o_clash || v_id;

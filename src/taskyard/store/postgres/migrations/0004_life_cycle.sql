@@ -178,6 +178,7 @@ DROP FUNCTION IF EXISTS taskyard.load(bigint[]);
 DROP FUNCTION IF EXISTS taskyard.search_freely(bigint, bigint, bigint, integer, integer, taskyard.stretch[]);
 DROP FUNCTION IF EXISTS taskyard.turn(bigint, bigint[], integer[], bigint[], text[], json, text[], bigint[], bigint, bigint, integer, integer);
 DROP FUNCTION IF EXISTS taskyard.enqueue(bigint, bigint, integer, bigint, text[], text[], text[], text[], integer[], integer[], smallint[], integer[], bigint[], text[], bigint[], bigint[], bigint[], text[], text[], text[], text[], boolean);
+DROP FUNCTION IF EXISTS taskyard.lane_numbers(text[]);
 DROP FUNCTION IF EXISTS taskyard.where_is(text);
 DROP FUNCTION IF EXISTS taskyard.unqueue(bigint);
 DROP FUNCTION IF EXISTS taskyard.set_lane(bigint, text, boolean, integer, boolean, boolean, text, text);
