@@ -37,10 +37,11 @@ async def test_over_its_limit_a_worker_lets_bodies_finish_and_leaves(yard: Yard)
         await go.wait()
         return "finished"
 
-    worker = yard.worker(memory_limit=TINY, lease_seconds=SOON)
+    worker = yard.worker(memory_limit=10**12, lease_seconds=SOON)
     handle = await careful.enqueue()
     working_on = asyncio.create_task(worker.run_until(asyncio.Event()))
     await running(handle)
+    worker._memory_limit = TINY
 
     async def draining() -> bool | None:
         return [node.state for node in await yard.nodes()] == ["draining"] or None

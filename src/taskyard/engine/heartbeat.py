@@ -81,7 +81,8 @@ class Heartbeat:
         self._pulse = time.monotonic()
         self._pulse_asked = False
         self._endangered: float | None = None
-        self._beat_due = lease_time() + lease_seconds / 3
+        # The first one comes early: the connection that beats have for themselves is made then.
+        self._beat_due = lease_time() + self._tick
 
     def start(self) -> None:
         if self._threads:
