@@ -33,8 +33,7 @@ async def resume(database: Database, clock: int, task_id: str, actor: str) -> No
     row = await database.row("SELECT * FROM taskyard.resume($1, $2, $3)", clock, task_id, actor)
     before = _found(task_id, row["o_state"])
     if not row["o_done"]:
-        require(task_id, before, State.QUEUED, Reason.OPERATOR)
-        raise IllegalTransition(f"task {task_id} is {before} and not paused")
+        require(task_id, before, State.PENDING, Reason.OPERATOR)
 
 
 async def retry(database: Database, clock: int, task_id: str, actor: str) -> None:

@@ -332,11 +332,13 @@ BEGIN
         RETURN;
     END IF;
     -- Who is left out or refused leaves a dedup key or a place to the next: only one after the other tells.
-    v_each := coalesce(true = ANY (p_refuse), false)
-           OR coalesce(cardinality(array_remove(array_remove(p_clash, NULL), 'keep')) > 0, false)
-           OR cardinality(p_id) > 1 AND cardinality(array_remove(p_dedup, NULL)) > 0
+    -- enqueue_each comes back with each of them and without clashes, when it has looked at it.
+    v_each := p_clash IS NOT NULL AND (
+           coalesce(true = ANY (p_refuse), false)
+           OR cardinality(array_remove(array_remove(p_clash, NULL), 'keep')) > 0
+           OR cardinality(array_remove(p_dedup, NULL)) > 0
               AND (cardinality(array_remove(p_depends, NULL)) > 0
-                   OR (SELECT count(DISTINCT u.id) FROM unnest(p_id) AS u (id)) < cardinality(p_id));
+                   OR (SELECT count(DISTINCT u.id) FROM unnest(p_id) AS u (id)) < cardinality(p_id)));
     IF cardinality(array_remove(p_depends, NULL)) > 0 THEN
         PERFORM taskyard.keep_dependencies(p_depends);
         IF NOT v_each THEN
@@ -356,7 +358,7 @@ BEGIN
         v_lane := ARRAY(SELECT v_lanes[u.lane] FROM unnest(p_lane) WITH ORDINALITY AS u (lane, at) ORDER BY u.at);
         PERFORM taskyard.lock_lanes(v_lane, p_group);
         v_ordered := ARRAY(SELECT l.no FROM taskyard.lanes AS l WHERE l.no = ANY (v_lanes) AND l.ordered);
-        v_each := v_each OR EXISTS (
+        v_each := v_each OR p_clash IS NOT NULL AND EXISTS (
             SELECT 1
               FROM taskyard.lanes AS l
                    CROSS JOIN LATERAL (SELECT count(*) AS n FROM unnest(v_lane) AS u (lane)
@@ -529,9 +531,12 @@ BEGIN
             IF v_unknown IS NOT NULL THEN
                 RAISE EXCEPTION '%', v_unknown USING ERRCODE = 'TY001';
             END IF;
-            v_why := CASE WHEN v_depends && v_not THEN 'it depends on a task that was refused' ELSE
-                coalesce(taskyard.no_place(p_lane_nos[p_lane[i]]),
-                         CASE WHEN p_refuse[i] THEN taskyard.key_held(p_keys[i]) END) END;
+            v_why := CASE
+                WHEN v_depends && v_not THEN 'it depends on a task that was refused'
+                -- What is given up when it is saved waits for nothing, so nothing is in its way.
+                WHEN p_on_failure[i] = 'cancel' AND taskyard.ended_badly(v_depends) THEN NULL
+                ELSE coalesce(taskyard.no_place(p_lane_nos[p_lane[i]]),
+                              CASE WHEN p_refuse[i] THEN taskyard.key_held(p_keys[i]) END) END;
             IF v_why IS NOT NULL THEN
                 o_refused := o_refused || i::bigint;
                 o_why := o_why || v_why;
@@ -561,6 +566,14 @@ END
 $$;
 
 -- no_place: why a lane takes no more; NULL if it does. Needs the lock of the lane.
+CREATE OR REPLACE FUNCTION taskyard.ended_badly(p_ids text[]) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (SELECT 1 FROM taskyard.tasks AS t JOIN taskyard.done AS d ON d.no = t.no
+                    WHERE t.id = ANY (p_ids) AND d.state <> 'completed');
+END
+$$;
+
 CREATE OR REPLACE FUNCTION taskyard.no_place(p_lane integer) RETURNS text
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
