@@ -7,7 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from taskyard.domain.errors import StoreUnavailable
 from taskyard.store.postgres.connection import Connection, connect
@@ -25,8 +25,8 @@ class Pulse:
         self._gate = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended: Future[None] | None = None
-        self._line: _Line | None = None
-        self._connecting: asyncio.Task[_Line] | None = None
+        self._line: Line | None = None
+        self._connecting: asyncio.Task[Line] | None = None
         self._busy: asyncio.Lock | None = None
 
     def row(self, statement: str, *args: object, timeout: float) -> Any:
@@ -94,15 +94,23 @@ class Pulse:
             return await self._ask(statement, args)
 
     async def _ask(self, statement: str, args: tuple[object, ...]) -> Any:
+        """A line that has never answered may be slow: what was asked on it is left to come in, or
+        every beat would be cut short and connect anew. One that has is not waited for twice.
+        """
         if self._line is None:
             self._line = await self._connected(statement)
+        line = self._line
+        may_be_slow = not line.has_answered and line.asked is None
         try:
-            return await self._line.ask(*args)
+            if line.asked is not None:
+                await asyncio.shield(line.asked)  # an earlier beat's: it says nothing of this one
+            return await line.ask(*args)
         except asyncio.CancelledError:
-            self._hang_up()
+            if not may_be_slow:
+                self._hang_up()
             raise
 
-    async def _connected(self, statement: str) -> _Line:
+    async def _connected(self, statement: str) -> Line:
         """Goes on when the beat that asked for it gives up: on a slow line that one was too short
         to connect in, and so would be every other.
         """
@@ -114,16 +122,16 @@ class Pulse:
             if self._connecting.done():
                 self._connecting = None
 
-    async def _connect(self, statement: str) -> _Line:
+    async def _connect(self, statement: str) -> Line:
         """The driver also learns the types of the answer here, which takes it several questions."""
         connection = await connect(self._options)
         try:
             if not await is_pooled(connection, self._options):
                 await use_read_committed(connection)
                 prepared = await connection.prepare(statement)
-                return _Line(connection, prepared.fetchrow)
+                return Line(connection, prepared.fetchrow)
             await learn_types(connection)
-            return _Line(connection, partial(connection.fetchrow, statement))
+            return Line(connection, partial(connection.fetchrow, statement))
         except BaseException:
             connection.terminate()
             raise
@@ -131,9 +139,29 @@ class Pulse:
     def _hang_up(self) -> None:
         line, self._line = self._line, None
         if line is not None:
-            line.connection.terminate()
+            line.end()
 
 
-class _Line(NamedTuple):
-    connection: Connection
-    ask: Callable[..., Awaitable[Any]]
+class Line:
+    """A connection and the one question that is asked on it."""
+
+    def __init__(self, connection: Connection, fetch: Callable[..., Awaitable[Any]]) -> None:
+        self._connection = connection
+        self._fetch = fetch
+        self.asked: asyncio.Future[Any] | None = None  # and not answered yet
+        self.has_answered = False
+
+    async def ask(self, *args: object) -> Any:
+        """Whoever gives up waiting does not cut the question off."""
+        self.asked = asyncio.ensure_future(self._fetch(*args))
+        self.asked.add_done_callback(self._answered)
+        return await asyncio.shield(self.asked)
+
+    def end(self) -> None:
+        if self.asked is not None:
+            self.asked.cancel()
+        self._connection.terminate()
+
+    def _answered(self, asked: asyncio.Future[Any]) -> None:
+        self.asked = None
+        self.has_answered = not asked.cancelled() and asked.exception() is None

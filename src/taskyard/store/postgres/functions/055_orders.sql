@@ -66,8 +66,6 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_head record;
     v_keys text[];
-    v_mine bigint[];
-    v_free bigint[];
 BEGIN
     LOOP
         SELECT r.seq, r.place, r.late INTO v_head
@@ -91,26 +89,25 @@ BEGIN
         EXIT WHEN NOT FOUND;
         PERFORM taskyard.passed_over(p_now, v_keys);
     END LOOP;
-    v_mine := ARRAY(
-        SELECT r.seq
-          FROM unnest(p_routes) AS s (route)
-               LEFT JOIN LATERAL (
-                   SELECT f.safe FROM taskyard.floors AS f
-                    WHERE f.lane = p_lane AND f.route = s.route AND f.priority = 0
-                    ORDER BY f.pass DESC LIMIT 1) AS floor ON true
-               CROSS JOIN LATERAL (
-                   SELECT a.seq FROM taskyard.ready AS a
-                    WHERE a.lane = p_lane AND a.route = s.route AND a.priority = 0
-                      AND a.seq >= coalesce(floor.safe, 0)
-                    ORDER BY a.seq LIMIT p_most) AS r);
-    v_free := ARRAY(
-        SELECT r.seq
-          FROM unnest(p_routes) AS s (route)
-               CROSS JOIN LATERAL (
-                   SELECT a.seq FROM taskyard.ready AS a
-                    WHERE a.lane = p_lane AND a.route = s.route AND a.priority = 0 AND a.seq = ANY (v_mine)
-                      FOR UPDATE SKIP LOCKED) AS r);
-    RETURN least(v_head.seq, (SELECT min(u.seq) FROM unnest(v_mine) AS u (seq) WHERE u.seq <> ALL (v_free)));
+    RETURN least(v_head.seq, (
+        WITH mine AS MATERIALIZED (
+            SELECT r.seq, r.place
+              FROM unnest(p_routes) AS s (route)
+                   LEFT JOIN LATERAL (
+                       SELECT f.safe FROM taskyard.floors AS f
+                        WHERE f.lane = p_lane AND f.route = s.route AND f.priority = 0
+                        ORDER BY f.pass DESC LIMIT 1) AS floor ON true
+                   CROSS JOIN LATERAL (
+                       SELECT a.seq, a.ctid AS place FROM taskyard.ready AS a
+                        WHERE a.lane = p_lane AND a.route = s.route AND a.priority = 0
+                          AND a.seq >= coalesce(floor.safe, 0)
+                        ORDER BY a.seq LIMIT p_most) AS r
+        ), free AS MATERIALIZED (
+            SELECT r.ctid AS place FROM taskyard.ready AS r
+             WHERE r.ctid = ANY (ARRAY(SELECT m.place FROM mine AS m)) FOR UPDATE SKIP LOCKED
+        )
+        SELECT min(m.seq) FROM mine AS m
+         WHERE NOT EXISTS (SELECT 1 FROM free AS f WHERE f.place = m.place)));
 END
 $$;
 
