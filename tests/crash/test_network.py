@@ -113,9 +113,15 @@ async def test_a_claim_that_landed_unheard_gives_the_same_tasks_again(wire: Wire
         again = await worker.ask_again(3)
         assert len({task.id for task in again.tasks} & ids) == 3
         assert {task.attempt for task in again.tasks} == {1}
-        assert await worker.ask_again(3) == again
+        assert _without_waits(await worker.ask_again(3)) == _without_waits(again)
         rest: Claim = await worker.ask(5)
         assert {task.id for task in again.tasks} | {task.id for task in rest.tasks} == ids
+
+
+def _without_waits(claim: Claim) -> Claim:
+    """How long a task has waited is told by when it is asked."""
+    tasks = [msgspec.structs.replace(task, waited=0.0) for task in claim.tasks]
+    return msgspec.structs.replace(claim, tasks=tasks)
 
 
 @pytest.mark.spec("reliability-9", "engine-19")
