@@ -406,7 +406,6 @@ async def test_a_lease_in_danger_is_looked_at_when_its_time_has_come() -> None:
 
 @pytest.mark.spec("engine-20")
 async def test_no_beat_is_waited_for_past_the_end_of_the_lease() -> None:
-    """Waiting for an answer must not keep the thread from ending bodies in time."""
     left: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     beating = heartbeat(News, FakeBodies(), lambda: None, left)
     began, ttl = beating.renewed, 0.6
