@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from taskyard.domain.lane import LaneChange, Order
@@ -15,8 +16,9 @@ from taskyard.domain.node import NewNode
 from taskyard.domain.rate import Rate
 from taskyard.domain.task import Claimed, Clash, Dedup, Enqueued, Refused
 from taskyard.store.port import ClaimRequest, Store
-from tests.conformance.verbs import enqueued, ids, new, node
-from tests.store.postgres_place import blocked, connected, someone_waits, yard
+from taskyard.store.postgres.turn import TURN
+from tests.conformance.verbs import Worker, enqueued, ids, new, node
+from tests.store.postgres_place import Yard, blocked, connected, someone_waits, yard
 
 
 async def make(store: Store, name: str, **changes: object) -> None:
@@ -209,3 +211,40 @@ async def test_a_lane_that_becomes_ordered_keeps_whoever_was_just_being_saved() 
             behind = await enqueued(store, lane="line", priority=1, group="b")
 
             assert await worker.claim_ids(10) == [task.id, behind]
+
+
+ORDERS: dict[str, dict[str, object]] = {
+    "fifo": {"order": Order.FIFO},
+    "fair": {"order": Order.FAIR},
+    "ageing": {"ageing": 60.0},
+}
+
+
+@pytest.mark.spec("engine-9", "engine-12")
+@pytest.mark.parametrize("name", ORDERS)
+async def test_a_claim_from_an_ordered_lane_reads_no_more_beside_many(name: str) -> None:
+    """In pages, not in seconds."""
+    pages: list[int] = []
+    for size in (1000, 20_000):
+        async with yard() as place:
+            store = place.store
+            await make(store, "lane", **ORDERS[name])
+            for _ in range(size // 1000):
+                tasks = [
+                    new(lane="lane", group=f"g{at % 20}", priority=1 + at % 10)
+                    for at in range(1000)
+                ]
+                await store.enqueue(tasks)
+            worker = await node(store, slots=1000)
+            pages.append(sum([await pages_of_a_claim(place, worker) for _ in range(12)][6:]))
+
+    assert pages[1] < 1.5 * pages[0], pages
+
+
+async def pages_of_a_claim(place: Yard, worker: Worker) -> int:
+    worker.number += 1
+    nothing: tuple[object, ...] = ([], [], [], [], None, [], [])
+    explain = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + TURN
+    args = (place.store.clock.reading(), *nothing, worker.lease, worker.number, 10, 0)
+    [found] = msgspec.json.decode(await place.value(explain, *args))
+    return int(found["Plan"]["Shared Hit Blocks"]) + int(found["Plan"]["Shared Read Blocks"])

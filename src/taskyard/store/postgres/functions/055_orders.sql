@@ -113,10 +113,12 @@ $$;
 
 -- fill_rounds: the first p_most places of a fair lane belong to groups; let the first tasks of each group,
 -- by priority and seq, have them. Those that give theirs up get the ranks they left. Answers the places
--- with who has them now.
+-- with who has them now. Without sorting where it can be helped: a group is then read along its own index,
+-- as far as there are places.
 CREATE OR REPLACE FUNCTION taskyard.fill_rounds(p_lane integer, p_routes integer[], p_most integer)
 RETURNS taskyard.seat[]
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET enable_sort = off AS $$
 DECLARE
     v_seats taskyard.seat[];
 BEGIN
