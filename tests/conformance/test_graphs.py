@@ -194,6 +194,7 @@ def test_each_task_of_a_graph_starts_once_after_those_it_depends_on(
 
         @settings(
             max_examples=EXAMPLES or USUAL_EXAMPLES,
+            derandomize=not EXAMPLES,  # new faults are sought by long runs
             deadline=None,
             suppress_health_check=list(HealthCheck),
         )

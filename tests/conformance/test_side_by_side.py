@@ -519,6 +519,7 @@ def test_the_stores_and_the_model_agree_after_every_step() -> None:
                 settings=settings(
                     max_examples=EXAMPLES or USUAL_EXAMPLES,
                     stateful_step_count=STEPS,
+                    derandomize=not EXAMPLES,  # new faults are sought by long runs
                     deadline=None,
                     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
                     suppress_health_check=list(HealthCheck),
