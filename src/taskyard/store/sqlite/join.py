@@ -8,10 +8,13 @@ from pathlib import Path
 
 import apsw
 
-from taskyard.domain.errors import ConfigurationError, StoreUnavailable
+from taskyard.domain.errors import ConfigurationError, StoreBusy, StoreUnavailable
 from taskyard.store.joining import type_names
 from taskyard.store.sqlite.connection import MEMORY
 from taskyard.store.sqlite.migrate import newest_version, schema_version
+from taskyard.store.sqlite.queries import in_namespace
+
+_WRITE = "UPDATE taskyard_meta SET value = value WHERE name = 'seq'"
 
 
 @contextmanager
@@ -22,6 +25,7 @@ def joined(connection: object, path: str, namespace: str) -> Iterator[apsw.Conne
     row_trace, db.row_trace = db.row_trace, None
     exec_trace, db.exec_trace = db.exec_trace, None
     try:
+        _lock(db, path, namespace)
         if schema_version(db, namespace) != newest_version():
             raise StoreUnavailable(
                 f"{path} holds no yard of this version of Taskyard; open it once before, "
@@ -31,6 +35,19 @@ def joined(connection: object, path: str, namespace: str) -> Iterator[apsw.Conne
             yield db
     finally:
         db.row_trace, db.exec_trace = row_trace, exec_trace
+
+
+def _lock(db: apsw.Connection, path: str, namespace: str) -> None:
+    """Before anything is read: a transaction that has read cannot write once another has."""
+    try:
+        db.execute(in_namespace(_WRITE, namespace))
+    except apsw.SQLError:
+        pass  # there is no yard, as will be told
+    except apsw.BusyError as error:
+        raise StoreBusy(
+            f"{path} has been written to since this transaction began to read; begin it with "
+            "BEGIN IMMEDIATE, or do it again"
+        ) from error
 
 
 def _usable(connection: object, path: str) -> apsw.Connection:
