@@ -189,6 +189,8 @@ def _from_variables(environ: Mapping[str, str]) -> Iterator[Setting]:
         name = known.get(wanted)
         if name is None:
             raise ConfigurationError(f"there is no setting {wanted}{_like(wanted, known)}")
+        if not text:
+            continue  # as good as not set
         yield Setting(name, _checked(name, _from_text(name, text), wanted), wanted)
 
 
