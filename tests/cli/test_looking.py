@@ -76,8 +76,10 @@ def test_the_whole_yard_is_paused_and_goes_on(taskyard: Program) -> None:
 
 
 def test_completion_is_there_for_shells(taskyard: Program) -> None:
-    shown = taskyard("--show-completion", "bash", SHELL="/bin/bash")
-    assert "_taskyard_completion" in shown
+    asked = {"_TASKYARD_COMPLETE": "complete_bash", "COMP_WORDS": "taskyard la", "COMP_CWORD": "1"}
+    assert taskyard(**asked).split() == ["lanes"]
+    script = taskyard(_TASKYARD_COMPLETE="source_bash")
+    assert "COMP_WORDS" in script
 
 
 # --- top ---

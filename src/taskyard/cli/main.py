@@ -105,6 +105,9 @@ def _invoke(args: list[str]) -> None:
     if any(word != word.encode(errors="replace").decode() for word in args):
         raise InvalidOption("what was typed is not valid UTF-8")
     command = typer.main.get_command(app)
+    if "_TASKYARD_COMPLETE" in os.environ:
+        # A shell asks what could follow; it is answered, and the program ends there.
+        command._main_shell_completion({}, "taskyard", "_TASKYARD_COMPLETE")  # noqa: SLF001 - as `main` of the library does
     with command.make_context("taskyard", args) as context:
         command.invoke(context)
 
