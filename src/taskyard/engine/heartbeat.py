@@ -187,10 +187,13 @@ class Heartbeat:
 
     def _watch(self) -> None:
         """By short waits: while the machine sleeps, the lease goes on and a wait does not."""
-        while not self._stopping.wait(self._until_next_look(lease_time())):
+        while not self._stopping.wait(planned := self._until_next_look(looked := lease_time())):
             if lease_time() >= self._beat_due:
                 self._beat_due = float("inf")  # until this beat is over
                 self._go.set()
+            if lease_time() - looked > planned + self._ttl / 10:
+                # The process was frozen. Its lease may be alive still: the beat goes first.
+                self._stopping.wait(min(self._ttl / 20, 0.5))
             try:
                 self._watch_loop(time.monotonic())
                 self._watch_lease(lease_time())
