@@ -331,9 +331,9 @@ ROOM = (
     ),
     Mutant(
         "a dedup key is kept for ever",
-        _sql("finish"),
-        "asked = NULL, dedup_held = iif(dedup_held IS NULL, NULL, 0)\n WHERE no IN",
-        "asked = NULL\n WHERE no IN",
+        "store/sqlite/finish.py",
+        "    kept = {row.no for row in rows if row.dedup_held}\n",
+        "    kept: set[int] = set()\n",
         _tests("dedup"),
         "completed",
     ),
