@@ -25,7 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture
 def taskyard_yard(request: pytest.FixtureRequest) -> Yard:
     """The yard under test; override this fixture, or set `taskyard_app` in pytest's settings."""
-    from taskyard.cli.application import load_yard  # noqa: PLC0415
+    from taskyard.cli.application import load_yard  # noqa: PLC0415 - not before it is needed
     from taskyard.domain.errors import ConfigurationError  # noqa: PLC0415 - not before it is needed
 
     app = str(request.config.getini(NAME))
