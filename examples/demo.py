@@ -23,7 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from taskyard import Handle, Reason, State, Task, TaskCancelled, TaskQuery, Yard
+from taskyard import Handle, Reason, State, Task, TaskCancelled, TaskKind, TaskQuery, Yard
 
 HERE = Path(__file__).parent
 SUBSCRIPTIONS, EPISODES, FILES = 12, 10, 40
@@ -116,7 +116,6 @@ async def demonstrate(workers: Workers) -> int:
             watching = asyncio.create_task(watch(story, yard, workers))
             index = await tasks.build_index.options(priority=1).enqueue()
             export = await tasks.export_everything.options(priority=1).enqueue()
-            busy = await tasks.download_from_busy_server.options(priority=2).enqueue()
             await yard.enqueue(
                 *(
                     tasks.download.options(key=f"sub:{sub}").new(subscription=sub, episode=episode)
@@ -132,7 +131,7 @@ async def demonstrate(workers: Workers) -> int:
                 await asyncio.gather(
                     kill_under(story, yard, workers, index),
                     cancel_running(story, export),
-                    retried(story, busy),
+                    retried(story, tasks.download_from_busy_server, index),
                     watching,
                 )
         return await report(yard)
@@ -195,7 +194,10 @@ async def cancel_running(story: Story, export: Handle[None]) -> None:
         story.tell("export_everything has stopped, its room is free again", "green")
 
 
-async def retried(story: Story, busy: Handle[str]) -> None:
+async def retried(story: Story, kind: TaskKind[[], str], index: Handle[str]) -> None:
+    """After the kill: attempts that died with a worker are none that the server refused."""
+    await index.result(timeout=PATIENCE)
+    busy = await kind.options(priority=1).enqueue()
     await once(busy, lambda task: task.failures)
     story.tell("the busy server answered 503: tried again in 1 s", "yellow")
     result = await busy.result(timeout=PATIENCE)
