@@ -14,7 +14,7 @@ import msgspec
 
 from taskyard import Enqueued, IllegalTransition, NewTask, State, Yard
 from taskyard.domain.errors import StoreError
-from taskyard.domain.task import Duplicate, Enqueue
+from taskyard.domain.task import Duplicate, Enqueue, OnFailure
 from tests.crash.kinds import LANE, SHARED, Kinds
 from tests.crash.record import Recorder, What
 from tests.crash.worker import die_with_parent
@@ -31,6 +31,7 @@ class EnqueuerOptions(msgspec.Struct, frozen=True, kw_only=True):
     record: str
     seed: str
     keyed: float = 0.4  # of the tasks hold keys
+    linked: float = 0.25  # of the tasks depend on others
     backlog: int = 200  # no more than so many wait at once
     most: int | None = None  # tasks; none: until SIGTERM
 
@@ -59,7 +60,7 @@ async def _main(options: EnqueuerOptions) -> None:
     yard = Yard(options.url)
     await insist(yard.open)
     async with yard:
-        load = Load(yard, recorder, random.Random(options.seed), options.keyed)
+        load = Load(yard, recorder, random.Random(options.seed), options)
         while not stopped.is_set() and (options.most is None or load.saved < options.most):
             await load.step()
             await _room(yard, options.backlog, stopped)
@@ -83,19 +84,26 @@ def _saved(tasks: Sequence[NewTask], answers: Sequence[Enqueue]) -> list[str]:
 
 
 class Load:
-    """What is enqueued: many with one of ten keys, some in a narrow lane, some of each kind."""
+    """What is enqueued: many with one of ten keys, some in a narrow lane, some of each kind, some
+    that depend on others of the same call or of earlier ones.
+    """
 
-    def __init__(self, yard: Yard, recorder: Recorder, dice: random.Random, keyed: float) -> None:
+    def __init__(
+        self, yard: Yard, recorder: Recorder, dice: random.Random, options: EnqueuerOptions
+    ) -> None:
         self._yard = yard
         self._recorder = recorder
         self._dice = dice
-        self._keyed = keyed
+        self._keyed = options.keyed
+        self._linked = options.linked
         self._kinds = Kinds(yard, recorder)
         self._recent: deque[str] = deque(maxlen=200)
         self.saved = 0
 
     async def step(self) -> None:
-        tasks = [self.task() for _ in range(self._dice.randint(1, 20))]
+        tasks: list[NewTask] = []
+        for _ in range(self._dice.randint(1, 20)):
+            tasks.append(self.task(tasks))
         for task_id in _saved(tasks, await insist(lambda: self._yard.enqueue(*tasks))):
             self._recorder.write(What.SAVED, task=task_id)
             self._recent.append(task_id)
@@ -109,11 +117,14 @@ class Load:
         except IllegalTransition:
             return  # it has ended already
 
-    def task(self) -> NewTask:
+    def task(self, before: Sequence[NewTask]) -> NewTask:
         dice, kinds = self._dice, self._kinds
         keys = self._keys()
         lane = LANE if dice.random() < 0.1 else "default"
         how: dict[str, Any] = {"keys": keys, "lane": lane, "priority": dice.randint(1, 10)}
+        if dice.random() < self._linked:
+            how["depends_on"] = self._others(before)
+            how["on_failure"] = dice.choice(tuple(OnFailure))
         match dice.choices(("quick", "slow", "thread", "flaky", "blocking"), (70, 8, 8, 10, 4))[0]:
             case "slow":
                 return kinds.slow.options(**how).new(keys, lane, dice.uniform(0.01, 0.2))
@@ -125,6 +136,10 @@ class Load:
                 return kinds.blocking.options(**how).new(keys, lane, dice.uniform(0.005, 0.03))
             case _:
                 return kinds.quick.options(**how).new(keys, lane)
+
+    def _others(self, before: Sequence[NewTask]) -> list[str]:
+        near = [task.id for task in before] + list(self._recent)[-20:]
+        return self._dice.sample(near, min(len(near), self._dice.randint(1, 4)))
 
     def _keys(self) -> list[str]:
         if self._dice.random() >= self._keyed:

@@ -13,6 +13,7 @@ from tests.crash.bodies import (
 from tests.crash.books import audit_equals_state, nothing_lost, recovers_in_time, within_budget
 from tests.crash.evidence import Evidence
 from tests.crash.finding import Finding
+from tests.crash.graphs import after_those_it_depends_on
 
 CHECKS: tuple[Callable[[Evidence], Finding], ...] = (
     nothing_lost,
@@ -23,6 +24,7 @@ CHECKS: tuple[Callable[[Evidence], Finding], ...] = (
     audit_equals_state,
     recovers_in_time,
     within_budget,
+    after_those_it_depends_on,
 )
 
 

@@ -42,6 +42,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     pause: float = 0.3  # seconds between two kills, on average
     tasks_per_kill: int = 100
     keyed: float = 0.4  # of the tasks hold keys
+    linked: float = 0.25  # of the tasks depend on others
     armed: float = 0.25  # of the workers kill themselves at a named point
     frozen: float = 0.0  # of the blows stop a worker for a while instead of killing it
     minutes: float | None = None  # goes on at least so long
@@ -136,7 +137,7 @@ class Run:
     async def _assault(self, began: float) -> list[Member]:
         plan = self._plan
         enqueuers = [
-            self._crew.enqueuer(f"{plan.seed}-{number}", keyed=plan.keyed)
+            self._crew.enqueuer(f"{plan.seed}-{number}", keyed=plan.keyed, linked=plan.linked)
             for number in range(plan.enqueuers)
         ]
         workers = [self._start(number) for number in range(plan.workers)]

@@ -9,7 +9,7 @@ import pytest
 from taskyard.domain.clock import SECOND
 from taskyard.domain.lane import Audited
 from taskyard.domain.state import Reason, State
-from taskyard.domain.task import FailedAttempt, Task
+from taskyard.domain.task import FailedAttempt, OnFailure, Task
 from tests.crash.evidence import NANOS, Evidence, NodeSeen, Seen
 from tests.crash.invariants import check, violations
 from tests.crash.record import Line, What
@@ -79,8 +79,12 @@ def a_good_run(**more: Any) -> dict[str, Any]:
             lost_body(1.0, keys=("k",), lane="narrow"),
             line(What.KILL, 2.0, task=""),
             *body(3.0, 4.0, 2, pid=B, keys=("k",), lane="narrow"),
+            *body(4.6, 4.7, pid=B, task="u"),
         ],
-        "tasks": [task(attempt=2, ended=4.5, failures=(rescued(2.5),))],
+        "tasks": [
+            task(attempt=2, ended=4.5, failures=(rescued(2.5),)),
+            task("u", depends_on=("t",), ended=4.8),
+        ],
         "audit": [audited("rescued", 2.5)],
         "seen": [Seen(5 * NANOS, "t", State.COMPLETED)],
         "nodes": [NodeSeen(2 * NANOS, A, 1), NodeSeen(20 * NANOS, A, 0)],
@@ -272,3 +276,38 @@ def test_p_tasks_run_under_a_dead_node() -> None:
 
 def test_2_a_task_is_charged_beyond_its_budget() -> None:
     assert broken([], task(charged=5, max_charged=4)) == {"2"}
+
+
+def test_d_a_task_starts_before_one_it_depends_on_has_ended() -> None:
+    lines = [*body(1.0, 3.0), *body(2.0, 4.0, pid=B, task="u")]
+
+    assert broken(lines, task(ended=3.0), task("u", depends_on=("t",))) == {"D"}
+
+
+def test_d_a_task_runs_though_one_it_depends_on_has_failed() -> None:
+    needed = task(state=State.FAILED, reason=Reason.ERROR, result=None, ended=1.0)
+    lines = body(2.0, 3.0, pid=B, task="u")
+
+    assert broken(lines, needed, task("u", depends_on=("t",))) == {"D"}
+    anyway = task("u", depends_on=("t",), on_failure=OnFailure.RUN)
+    assert broken(lines, needed, anyway) == set()
+
+
+def test_d_a_task_is_given_up_without_need() -> None:
+    given_up = task(
+        "u", depends_on=("t",), state=State.CANCELLED, reason=Reason.DEPENDENCY, result=None
+    )
+
+    assert broken([], task(), given_up) == {"D"}
+    needed = task(state=State.CANCELLED, reason=Reason.BODY, result=None)
+    assert broken([], needed, given_up) == set()
+
+
+def test_d_a_task_has_run_and_still_waits() -> None:
+    lines = [*body(1.0, 2.0), *body(4.0, 5.0, pid=B, task="u")]
+
+    assert broken(lines, task(ended=3.0), task("u", depends_on=("t",), waits_for=1)) == {"D"}
+
+
+def test_d_what_a_task_depends_on_is_gone() -> None:
+    assert broken([], task(), task("u", depends_on=("v",))) == {"D"}

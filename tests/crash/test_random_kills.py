@@ -46,3 +46,18 @@ async def test_1000_tasks_over_10_keys_with_kills(tmp_path: Path) -> None:
     checked = {found.letter: found.checked for found in outcome.findings}
     assert [text for found in outcome.findings for text in found.violations] == []
     assert checked["M"] >= 1000
+
+
+@pytest.mark.spec("engine-17")
+@pytest.mark.parametrize("store", ["sqlite", "postgres", "redis"])
+async def test_graphs_with_kills(tmp_path: Path, store: str) -> None:
+    """Tasks that depend on others of their own call and of earlier ones, in long chains."""
+    plan = Plan(
+        kills=5, seed=5, store=store, server_kills=0, pause=0.2, tasks_per_kill=40, linked=0.8
+    )
+
+    outcome = await Run(plan, tmp_path).run()
+
+    checked = {found.letter: found.checked for found in outcome.findings}
+    assert [text for found in outcome.findings for text in found.violations] == []
+    assert checked["D"] >= 100
