@@ -97,6 +97,7 @@ def test_every_hour_is_every_hour_when_the_clocks_change(day: str) -> None:
     ("options", "message"),
     [
         ({"schedule": "every night"}, "'every night' is no schedule"),
+        ({"schedule": "*/5 * * * * *"}, "6 fields"),
         ({"schedule": "0 0 30 2 *"}, "is no schedule"),
         ({"schedule": "61 * * * *"}, "five fields: minute hour day month weekday"),
         ({"timezone": "Europe/Atlantis"}, "no time zone 'Europe/Atlantis'"),

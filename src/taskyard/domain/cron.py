@@ -18,6 +18,7 @@ from taskyard.domain.clock import LAST, Instant, as_datetime, as_instant
 from taskyard.domain.errors import InvalidOption
 from taskyard.domain.task import MAX_NAME, NewTask, check_name
 
+FIELDS = 5  # ticks come by the minute
 MAX_CAUGHT_UP = 1000  # ticks that are made up for at once, the latest ones
 
 
@@ -49,6 +50,8 @@ class Cron(msgspec.Struct, frozen=True, kw_only=True):
                 f"{self.name[:40]}…"
             )
         self.task.check()
+        if (fields := len(self.schedule.split())) != FIELDS:
+            raise self._no_schedule(f"{fields} fields")
         next(self._simulation(as_datetime(0)), None)
 
     def after(self, moment: Instant) -> Instant | None:
@@ -69,10 +72,13 @@ class Cron(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return CronSim(self.schedule, since.astimezone(zone), reverse=reverse)
         except CronSimError as error:
-            raise InvalidOption(
-                f"cron {self.name}: {self.schedule!r} is no schedule ({error}); "
-                "it has five fields: minute hour day month weekday, as in */5 * * * *"
-            ) from error
+            raise self._no_schedule(str(error)) from error
+
+    def _no_schedule(self, why: str) -> InvalidOption:
+        return InvalidOption(
+            f"cron {self.name}: {self.schedule!r} is no schedule ({why}); "
+            "it has five fields: minute hour day month weekday, as in */5 * * * *"
+        )
 
 
 def tick_id(name: str, tick: Instant) -> str:
