@@ -1,12 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from taskyard.store.port import Store
-from tests.conformance.places import MAKERS, Maker, Place, StoreTime
+from tests.conformance.places import MAKERS, Maker, Place, PostgresSchema, StoreTime
+from tests.servers.schemas import schemas
 
 
 @pytest.fixture(params=list(MAKERS.values()), ids=list(MAKERS))
@@ -16,8 +17,12 @@ def maker(request: pytest.FixtureRequest) -> Maker:
 
 
 @pytest.fixture
-def place(maker: Maker, tmp_path: Path) -> Place:
-    return maker(tmp_path)
+def place(maker: Maker, tmp_path: Path) -> Iterator[Place]:
+    if maker is PostgresSchema:
+        with schemas().lent() as url:
+            yield PostgresSchema(tmp_path, url)
+    else:
+        yield maker(tmp_path)
 
 
 @pytest.fixture

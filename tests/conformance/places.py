@@ -108,8 +108,8 @@ class StillPostgresClock(PostgresClock):
 class PostgresSchema:
     """A schema of its own on one server."""
 
-    def __init__(self, _folder: Path) -> None:
-        self.url = f"{postgres.shared_url()}?namespace=test_{new_task_id()}"
+    def __init__(self, _folder: Path, url: str | None = None) -> None:
+        self.url = url or f"{postgres.shared_url()}?namespace=test_{new_task_id()}"
         self._clock = StillPostgresClock()
 
     def view(self) -> Store:
