@@ -72,21 +72,21 @@ SELECT json_group_array(json_array(t.route, json_array(
 UPDATE taskyard_tasks
    SET state = 'running', reason = 'claimed', attempt = attempt + 1, lease = ?2, request = ?3,
        node = ?4, started_at = ?5
- WHERE no IN (SELECT value FROM json_each(?1))
+ WHERE no IN (SELECT value FROM jsonb_each(?1))
 
 -- :free_dedup  of those of these that have one
-UPDATE taskyard_tasks SET dedup_held = 0 WHERE no IN (SELECT value FROM json_each(?1)) AND dedup_held = 1
+UPDATE taskyard_tasks SET dedup_held = 0 WHERE no IN (SELECT value FROM jsonb_each(?1)) AND dedup_held = 1
 
 -- :hold  take room in the keys of these tasks
 INSERT INTO taskyard_held (key, no)
 SELECT k.value, t.no
-  FROM json_each(?1) AS v
+  FROM jsonb_each(?1) AS v
        CROSS JOIN taskyard_tasks AS t ON t.no = v.value
        CROSS JOIN json_each(t.keys) AS k
 
 -- :park  let these wait for the key each one was blocked by
 UPDATE taskyard_tasks SET parked_on = v.key
-  FROM (SELECT value ->> 0 AS no, value ->> 1 AS key FROM json_each(?1)) AS v
+  FROM (SELECT value ->> 0 AS no, value ->> 1 AS key FROM jsonb_each(?1)) AS v
  WHERE taskyard_tasks.no = v.no
 
 -- :load  what their worker needs to run these
@@ -94,7 +94,7 @@ SELECT json_group_array(json_array(
            t.no, t.id, r.kind, l.name, t.attempt, t.charged, t.max_charged, t.timeout / 1e6,
            CAST(p.payload AS TEXT), t.lease, t.losses, max(0, coalesce(t.started_at, ?2) - t.run_at) / 1e6,
            iif(t.attempt > 1, (SELECT c.checkpoint FROM taskyard_checkpoints AS c WHERE c.no = t.no), NULL)))
-  FROM json_each(?1) AS v
+  FROM jsonb_each(?1) AS v
        CROSS JOIN taskyard_tasks AS t ON t.no = v.value
        CROSS JOIN taskyard_payloads AS p ON p.no = t.no
        CROSS JOIN taskyard_routes AS r ON r.no = t.route
@@ -102,7 +102,7 @@ SELECT json_group_array(json_array(
 
 -- :attempts  of these tasks
 SELECT json_group_array(json_array(t.no, t.attempt))
-  FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value
+  FROM jsonb_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value
 
 -- :answered  remember the number of this request
 UPDATE taskyard_nodes SET last_request = ?2 WHERE lease = ?1

@@ -1,6 +1,6 @@
 -- :more  how long these keep their dedup key, whether they do now, and their rank
 SELECT json_group_array(json_array(t.no, t.dedup_until, json(iif(t.dedup_held = 1, 'true', 'false')), t.rank))
-  FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value
+  FROM jsonb_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value
 
 -- :tasks  take these over as they are; what is here already stays
 INSERT INTO taskyard_tasks (
@@ -14,35 +14,35 @@ SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->
        value ->> 22, value ->> 23, value ->> 24, value ->> 25, value ->> 26,
        (SELECT coalesce(v.value ->> 13, '') FROM taskyard_lanes AS l
          WHERE l.no = v.value ->> 2 AND l.lane_order = 'fair')
-  FROM json_each(?1) AS v WHERE TRUE
+  FROM jsonb_each(?1) AS v WHERE TRUE
     ON CONFLICT DO NOTHING
 
 -- :payloads
-INSERT OR IGNORE INTO taskyard_payloads (no, payload) SELECT value ->> 0, value ->> 1 FROM json_each(?1)
+INSERT OR IGNORE INTO taskyard_payloads (no, payload) SELECT value ->> 0, value ->> 1 FROM jsonb_each(?1)
 
 -- :results
-INSERT OR IGNORE INTO taskyard_results (no, result) SELECT value ->> 0, value ->> 1 FROM json_each(?1)
+INSERT OR IGNORE INTO taskyard_results (no, result) SELECT value ->> 0, value ->> 1 FROM jsonb_each(?1)
 
 -- :progress
-INSERT OR IGNORE INTO taskyard_progress (no, progress) SELECT value ->> 0, value ->> 1 FROM json_each(?1)
+INSERT OR IGNORE INTO taskyard_progress (no, progress) SELECT value ->> 0, value ->> 1 FROM jsonb_each(?1)
 
 -- :checkpoints
-INSERT OR IGNORE INTO taskyard_checkpoints (no, checkpoint) SELECT value ->> 0, value ->> 1 FROM json_each(?1)
+INSERT OR IGNORE INTO taskyard_checkpoints (no, checkpoint) SELECT value ->> 0, value ->> 1 FROM jsonb_each(?1)
 
 -- :dependencies  what has not ended of them is waited for, by those that wait at all (?1: the fourth)
 INSERT OR IGNORE INTO taskyard_dependencies (no, place, id, unmet)
 SELECT v.value ->> 0, v.value ->> 1, v.value ->> 2,
        v.value ->> 3 AND EXISTS (SELECT 1 FROM taskyard_tasks AS t WHERE t.id = v.value ->> 2 AND t.ended_at IS NULL)
-  FROM json_each(?1) AS v
+  FROM jsonb_each(?1) AS v
 
 -- :failures
 INSERT OR IGNORE INTO taskyard_failures (no, attempt, reason, at, started_at, node, type, message, stack)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
        value ->> 8
-  FROM json_each(?1)
+  FROM jsonb_each(?1)
 
 -- :keys
-INSERT OR IGNORE INTO taskyard_task_keys (key, no) SELECT value ->> 1, value ->> 0 FROM json_each(?1)
+INSERT OR IGNORE INTO taskyard_task_keys (key, no) SELECT value ->> 1, value ->> 0 FROM jsonb_each(?1)
 
 -- :numbers  what comes next comes behind them
 UPDATE taskyard_meta SET value = max(value, ?1) WHERE name = 'seq'
@@ -52,16 +52,16 @@ UPDATE taskyard_lanes AS l
    SET capacity = v.value ->> 1, paused = v.value ->> 2, paused_reason = v.value ->> 3,
        paused_until = v.value ->> 4, lane_order = v.value ->> 5, ageing = v.value ->> 6,
        max_depth = v.value ->> 7, rate = v.value ->> 8
-  FROM json_each(?1) AS v WHERE l.name = v.value ->> 0
+  FROM jsonb_each(?1) AS v WHERE l.name = v.value ->> 0
 
 -- :rules
 INSERT OR REPLACE INTO taskyard_key_rules (pattern, key_limit, rate)
-SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?1)
+SELECT value ->> 0, value ->> 1, value ->> 2 FROM jsonb_each(?1)
 
 -- :crons
 INSERT OR REPLACE INTO taskyard_crons (name, cron, next_at, last_at)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?1)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM jsonb_each(?1)
 
 -- :audit  oldest first; a number that is taken is one that was copied before
 INSERT OR IGNORE INTO taskyard_audit (no, at, actor, action, subject, detail)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(?1)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM jsonb_each(?1)

@@ -16,7 +16,7 @@ SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->
        value ->> 5, 'created', value ->> 6, value ->> 7, value ->> 8, value ->> 9,
        value ->> 10, value ->> 11, iif(value ->> 10 IS NULL, NULL, 1), value ->> 12, value ->> 13,
        ?2, value ->> 14
-  FROM json_each(?1) WHERE TRUE
+  FROM jsonb_each(?1) WHERE TRUE
     ON CONFLICT DO NOTHING
 
 -- :insert_particular  the same for tasks of which there is more to say
@@ -28,24 +28,24 @@ SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->
        value ->> 6, value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12,
        value ->> 13, ?2, value ->> 14, value ->> 16, value ->> 17, value ->> 18, value ->> 19,
        value ->> 20, value ->> 21, value ->> 22
-  FROM json_each(?1) WHERE TRUE
+  FROM jsonb_each(?1) WHERE TRUE
     ON CONFLICT DO NOTHING
 
 -- :payloads  the payloads of those that were saved
 INSERT INTO taskyard_payloads (no, payload)
 SELECT v.value ->> 0, v.value ->> 15
-  FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value ->> 0
+  FROM jsonb_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value ->> 0
 
 -- :keys  remember which keys the saved tasks name
 INSERT INTO taskyard_task_keys (key, no)
 SELECT k.value, t.no
-  FROM json_each(?1) AS v
+  FROM jsonb_each(?1) AS v
        CROSS JOIN taskyard_tasks AS t ON t.no = v.value
        CROSS JOIN json_each(t.keys) AS k
 
 -- :clashes  which task stands in the way of each one that was not saved
 SELECT json_group_array(json_array(v.value ->> 0, coalesce(same.id, kept.id)))
-  FROM json_each(?1) AS v
+  FROM jsonb_each(?1) AS v
        LEFT JOIN taskyard_tasks AS saved ON saved.no = v.value ->> 0
        LEFT JOIN taskyard_tasks AS same ON same.id = v.value ->> 1
        LEFT JOIN taskyard_tasks AS kept ON kept.dedup = v.value ->> 10 AND kept.dedup_held = 1

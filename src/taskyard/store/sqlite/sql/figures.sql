@@ -1,6 +1,6 @@
 -- :tally
 INSERT INTO taskyard_figures (hour, kind, lane, what, n, bucket)
-SELECT ?2, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(?1) WHERE TRUE
+SELECT ?2, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM jsonb_each(?1) WHERE TRUE
     ON CONFLICT (hour, kind, lane, what, bucket) DO UPDATE SET n = n + excluded.n
 
 -- :tallied

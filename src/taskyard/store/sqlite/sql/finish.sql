@@ -1,18 +1,18 @@
 -- :accepted  which of these (no, attempt, lease) are the accepted attempts: the fence; lease 0 fits all
 SELECT json_group_array(json_array(t.no, t.attempt, t.lease, json(t.keys), t.asked, t.awaited, t.dedup_held))
-  FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value ->> 0
+  FROM jsonb_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value ->> 0
  WHERE t.state = 'running' AND t.attempt = v.value ->> 1 AND v.value ->> 2 IN (0, t.lease)
 
 -- :log  remember the attempts that did not end well
 INSERT OR REPLACE INTO taskyard_failures (no, attempt, reason, at, started_at, node, type, message, stack)
 SELECT t.no, t.attempt, v.value ->> 1, ?2, t.started_at, t.node, v.value ->> 2, v.value ->> 3, v.value ->> 4
-  FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value ->> 0
+  FROM jsonb_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value ->> 0
 
 -- :complete  end these as completed
 UPDATE taskyard_tasks
    SET state = 'completed', reason = 'finished', charged = charged + 1, ended_at = ?2,
        lease = NULL, request = NULL, asked = NULL
- WHERE no IN (SELECT value FROM json_each(?1))
+ WHERE no IN (SELECT value FROM jsonb_each(?1))
 
 -- :settle  give these the state, reason and place their verdicts say
 UPDATE taskyard_tasks AS t
@@ -23,20 +23,20 @@ UPDATE taskyard_tasks AS t
        dedup_held = iif(t.dedup_held = 1 AND v.ended_at IS NULL, 1, iif(t.dedup_held IS NULL, NULL, 0))
   FROM (SELECT value ->> 0 AS no, value ->> 1 AS state, value ->> 2 AS reason, value ->> 3 AS charge,
                value ->> 4 AS losses, value ->> 5 AS run_at, value ->> 6 AS seq, value ->> 7 AS ended_at
-          FROM json_each(?1)) AS v
+          FROM jsonb_each(?1)) AS v
  WHERE t.no = v.no
 
 -- :results
 INSERT OR REPLACE INTO taskyard_results (no, result)
-SELECT value ->> 0, value ->> 1 FROM json_each(?1)
+SELECT value ->> 0, value ->> 1 FROM jsonb_each(?1)
 
 -- :give_back  free the keys these tasks held
 DELETE FROM taskyard_held
- WHERE (key, no) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1))
+ WHERE (key, no) IN (SELECT value ->> 0, value ->> 1 FROM jsonb_each(?1))
 
 -- :mark_started  attempts claimed ahead that have started, if they are the accepted ones
 UPDATE taskyard_tasks AS t SET started_at = ?2
-  FROM json_each(?1) AS v
+  FROM jsonb_each(?1) AS v
  WHERE t.no = v.value ->> 0 AND t.state = 'running' AND t.started_at IS NULL
    AND v.value ->> 1 = t.attempt AND v.value ->> 2 IN (0, t.lease)
 

@@ -4,7 +4,7 @@ SELECT json_group_array(json_array(pattern, key_limit, json(rate))) FROM taskyar
 -- :held  how many hold each of these keys
 SELECT json_group_object(key, holders)
   FROM (SELECT h.key, count(*) AS holders
-          FROM json_each(?1) AS k CROSS JOIN taskyard_held AS h ON h.key = k.value
+          FROM jsonb_each(?1) AS k CROSS JOIN taskyard_held AS h ON h.key = k.value
          GROUP BY h.key)
 
 -- :heads  the first waiter for each of these keys in every lane and route that waits for it
@@ -13,7 +13,7 @@ WITH RECURSIVE head (key, no) AS (
     SELECT k.value, (SELECT no FROM taskyard_tasks INDEXED BY taskyard_parked
                       WHERE parked_on = k.value
                       ORDER BY lane, route, rank, seq LIMIT 1)
-      FROM json_each(?1) AS k
+      FROM jsonb_each(?1) AS k
     UNION ALL
     SELECT head.key, coalesce(
                (SELECT t.no FROM taskyard_tasks AS t INDEXED BY taskyard_parked
@@ -27,7 +27,7 @@ WITH RECURSIVE head (key, no) AS (
 SELECT json_group_array(no) FROM head WHERE no IS NOT NULL
 
 -- :waited  which of these keys someone is parked on
-SELECT json_group_array(k.value) FROM json_each(?1) AS k
+SELECT json_group_array(k.value) FROM jsonb_each(?1) AS k
  WHERE EXISTS (SELECT 1 FROM taskyard_tasks AS t INDEXED BY taskyard_parked WHERE t.parked_on = k.value)
 
 -- :streams  the lanes and routes that wait for a key, one index seek or two each
@@ -55,7 +55,7 @@ SELECT json_group_array(no)
          ORDER BY rank, seq LIMIT ?4)
 
 -- :unpark
-UPDATE taskyard_tasks SET parked_on = NULL WHERE no IN (SELECT value FROM json_each(?1))
+UPDATE taskyard_tasks SET parked_on = NULL WHERE no IN (SELECT value FROM jsonb_each(?1))
 
 -- :all_waited  the waited-for keys, one index seek each
 WITH RECURSIVE waited (key) AS (
@@ -80,5 +80,5 @@ SELECT json_group_array(json_object('name', key, 'limit', 0, 'holders', json(hol
                   JOIN taskyard_tasks AS t ON t.no = h.no WHERE h.key = k.key) AS holders,
                (SELECT count(*) FROM taskyard_tasks AS t WHERE t.parked_on = k.key) AS waiting
           FROM (SELECT DISTINCT key FROM taskyard_held
-                 UNION SELECT value FROM json_each(?1)) AS k
+                 UNION SELECT value FROM jsonb_each(?1)) AS k
          ORDER BY waiting DESC, key LIMIT ?2)

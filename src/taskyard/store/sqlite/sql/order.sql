@@ -23,13 +23,13 @@ SELECT max(rank) FROM taskyard_tasks INDEXED BY taskyard_rounds
 
 -- :waiting  what the places of these depend on
 SELECT json_group_array(json_array(t.no, t.lane, t.priority, coalesce(t.grp, ''), json(coalesce(t.keys, '[]'))))
-  FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value
+  FROM jsonb_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value
 
 -- :queue  let these wait for room, at these places
 UPDATE taskyard_tasks AS t
    SET state = 'queued', reason = ?2, rank = v.rank, rotation = v.rotation, parked_on = v.parked_on
   FROM (SELECT value ->> 0 AS no, value ->> 1 AS rank, value ->> 2 AS rotation, value ->> 3 AS parked_on
-          FROM json_each(?1)) AS v
+          FROM jsonb_each(?1)) AS v
  WHERE t.no = v.no
 
 -- :queued  what is queued in a lane, in its order
@@ -48,7 +48,7 @@ SELECT json_group_array(json_array(no, lane, priority, coalesce(grp, ''), json('
 
 -- :place  put these at other places, where they are looked at again
 UPDATE taskyard_tasks AS t SET rank = v.rank, rotation = v.rotation, parked_on = NULL
-  FROM (SELECT value ->> 0 AS no, value ->> 1 AS rank, value ->> 2 AS rotation FROM json_each(?1)) AS v
+  FROM (SELECT value ->> 0 AS no, value ->> 1 AS rank, value ->> 2 AS rotation FROM jsonb_each(?1)) AS v
  WHERE t.no = v.no
 
 -- :groups  the first ?3 ready tasks of each of these groups and routes of a lane, in the group's own order
@@ -61,8 +61,8 @@ SELECT json_group_array(json((
                     WHERE state = 'queued' AND rotation IS NOT NULL AND parked_on IS NULL
                       AND lane = ?1 AND rotation = v.value ->> 0 AND route = v.value ->> 1
                     ORDER BY priority, seq LIMIT ?3))))
-  FROM json_each(?2) AS v
+  FROM jsonb_each(?2) AS v
 
 -- :exchange  give these the ranks of others of their group
 UPDATE taskyard_tasks AS t SET rank = v.value ->> 1
-  FROM json_each(?1) AS v WHERE t.no = v.value ->> 0
+  FROM jsonb_each(?1) AS v WHERE t.no = v.value ->> 0

@@ -3,8 +3,8 @@
 -- depends on stays as long as that has not ended. What goes is decided here alone.
 SELECT json_group_array(json_array(no, ended_at, json(iif(old, 'true', 'false')))) FROM (
     SELECT t.no, t.ended_at, t.ended_at <= ?5 - coalesce(
-               (SELECT value FROM json_each(?6) WHERE key = r.kind),
-               (SELECT value FROM json_each(?7) WHERE key = l.name), ?8)
+               (SELECT value FROM jsonb_each(?6) WHERE key = r.kind),
+               (SELECT value FROM jsonb_each(?7) WHERE key = l.name), ?8)
            AND (t.awaited IS NULL OR NOT EXISTS (
                    SELECT 1 FROM taskyard_dependencies AS d INDEXED BY taskyard_dependents
                           CROSS JOIN taskyard_tasks AS o ON o.no = d.no AND o.ended_at IS NULL
@@ -18,30 +18,30 @@ SELECT json_group_array(json_array(no, ended_at, json(iif(old, 'true', 'false'))
 -- :drop_keys  before the tasks, which name them
 DELETE FROM taskyard_task_keys
  WHERE (key, no) IN (SELECT k.value, t.no
-                       FROM json_each(?1) AS v
+                       FROM jsonb_each(?1) AS v
                             CROSS JOIN taskyard_tasks AS t ON t.no = v.value
                             CROSS JOIN json_each(iif(json_valid(t.keys), t.keys, '[]')) AS k)
 
 -- :drop_payloads
-DELETE FROM taskyard_payloads WHERE no IN (SELECT value FROM json_each(?1))
+DELETE FROM taskyard_payloads WHERE no IN (SELECT value FROM jsonb_each(?1))
 
 -- :drop_results
-DELETE FROM taskyard_results WHERE no IN (SELECT value FROM json_each(?1))
+DELETE FROM taskyard_results WHERE no IN (SELECT value FROM jsonb_each(?1))
 
 -- :drop_progress
-DELETE FROM taskyard_progress WHERE no IN (SELECT value FROM json_each(?1))
+DELETE FROM taskyard_progress WHERE no IN (SELECT value FROM jsonb_each(?1))
 
 -- :drop_failures
-DELETE FROM taskyard_failures WHERE no IN (SELECT value FROM json_each(?1))
+DELETE FROM taskyard_failures WHERE no IN (SELECT value FROM jsonb_each(?1))
 
 -- :drop_dependencies  what these depended on
-DELETE FROM taskyard_dependencies WHERE no IN (SELECT value FROM json_each(?1))
+DELETE FROM taskyard_dependencies WHERE no IN (SELECT value FROM jsonb_each(?1))
 
 -- :drop_checkpoints
-DELETE FROM taskyard_checkpoints WHERE no IN (SELECT value FROM json_each(?1))
+DELETE FROM taskyard_checkpoints WHERE no IN (SELECT value FROM jsonb_each(?1))
 
 -- :drop_tasks
-DELETE FROM taskyard_tasks WHERE no IN (SELECT value FROM json_each(?1))
+DELETE FROM taskyard_tasks WHERE no IN (SELECT value FROM jsonb_each(?1))
 
 -- :drop_line
 DELETE FROM taskyard_audit WHERE no = ?1

@@ -1,10 +1,10 @@
 -- :buckets  of these keys
 SELECT json_group_object(b.key, json_array(b.full_at, b.opens_at))
-  FROM json_each(?1) AS k CROSS JOIN taskyard_buckets AS b ON b.key = k.value
+  FROM jsonb_each(?1) AS k CROSS JOIN taskyard_buckets AS b ON b.key = k.value
 
 -- :put
 INSERT INTO taskyard_buckets (key, full_at, opens_at)
-SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?1) WHERE TRUE
+SELECT value ->> 0, value ->> 1, value ->> 2 FROM jsonb_each(?1) WHERE TRUE
     ON CONFLICT (key) DO UPDATE SET full_at = excluded.full_at, opens_at = excluded.opens_at
 
 -- :due  the keys that were to have a token by now
@@ -16,7 +16,7 @@ SELECT json_group_array(key)
 SELECT json_group_array(key) FROM taskyard_buckets
 
 -- :forget
-DELETE FROM taskyard_buckets WHERE key IN (SELECT value FROM json_each(?1))
+DELETE FROM taskyard_buckets WHERE key IN (SELECT value FROM jsonb_each(?1))
 
 -- :forget_full  up to ?2 of those that are full and of interest to nobody
 DELETE FROM taskyard_buckets

@@ -19,7 +19,7 @@ SELECT json_group_array(json_object(
                           'error', iif(f.type IS NULL, NULL, json_object(
                               'type', f.type, 'message', f.message, 'stack', f.stack))))
                  FROM (SELECT * FROM taskyard_failures WHERE no = t.no ORDER BY attempt) AS f))))
-  FROM json_each(?1) AS v
+  FROM jsonb_each(?1) AS v
        CROSS JOIN taskyard_tasks AS t ON t.no = v.value
        LEFT JOIN taskyard_payloads AS p ON p.no = t.no
        LEFT JOIN taskyard_results AS s ON s.no = t.no
@@ -38,7 +38,7 @@ SELECT json_group_array(json_object(
                               'type', f.type, 'message', f.message, 'stack', f.stack))
                             FROM taskyard_failures AS f WHERE f.no = t.no AND t.state = 'failed'
                            ORDER BY f.attempt DESC LIMIT 1))))
-  FROM json_each(?1) AS v
+  FROM jsonb_each(?1) AS v
        CROSS JOIN taskyard_tasks AS t ON t.id = v.value AND t.ended_at IS NOT NULL
        LEFT JOIN taskyard_results AS s ON s.no = t.no
 

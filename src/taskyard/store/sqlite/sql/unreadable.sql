@@ -4,7 +4,7 @@ SELECT json_group_array(json_array(
            t.max_charged, t.losses, t.lease, t.request, t.asked, json(coalesce(t.keys, '[]')), t.parked_on,
            t.grp, t.dedup, t.dedup_until, t.dedup_held, t.timeout, t.deadline, t.created_at, t.run_at,
            t.started_at, t.rotation, t.waits_for, t.on_failure, t.awaited))
-  FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value
+  FROM jsonb_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value
 
 -- :id  as bytes, which can always be read
 SELECT CAST(id AS BLOB) FROM taskyard_tasks WHERE no = ?1
@@ -19,18 +19,18 @@ UPDATE taskyard_tasks
    SET state = iif(state = 'paused', 'cancelled', 'failed'),
        reason = iif(state = 'paused', 'system', 'undecodable'), ended_at = ?2, parked_on = NULL,
        lease = NULL, request = NULL, asked = NULL, dedup_held = iif(dedup_held IS NULL, NULL, 0)
- WHERE no IN (SELECT value FROM json_each(?1))
+ WHERE no IN (SELECT value FROM jsonb_each(?1))
 
 -- :release  what these held; few tasks run, so all holds are looked at
-DELETE FROM taskyard_held WHERE no IN (SELECT value FROM json_each(?1))
+DELETE FROM taskyard_held WHERE no IN (SELECT value FROM jsonb_each(?1))
 
 -- :endings  of those of these that others depend on
 SELECT json_group_array(json_array(t.id, t.state))
-  FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value AND t.awaited IS NOT NULL
+  FROM jsonb_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value AND t.awaited IS NOT NULL
 
 -- :ready  what may be claimed in these lanes
 SELECT json_group_array(t.no)
-  FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t INDEXED BY taskyard_ready
+  FROM jsonb_each(?1) AS v CROSS JOIN taskyard_tasks AS t INDEXED BY taskyard_ready
  WHERE t.state = 'queued' AND t.parked_on IS NULL AND t.lane = v.value
 
 -- :parked
@@ -55,5 +55,5 @@ SELECT json_group_array(no) FROM taskyard_tasks INDEXED BY taskyard_running_leas
 
 -- :dependents  those that wait for the end of these
 SELECT json_group_array(d.no)
-  FROM json_each(?1) AS v
+  FROM jsonb_each(?1) AS v
        CROSS JOIN taskyard_dependencies AS d INDEXED BY taskyard_dependents ON d.id = v.value AND d.unmet = 1

@@ -25,16 +25,16 @@ SELECT 1 FROM taskyard_tasks INDEXED BY taskyard_deadlines
 UPDATE taskyard_tasks
    SET state = 'failed', reason = 'expired', ended_at = ?2, parked_on = NULL,
        dedup_held = iif(dedup_held IS NULL, NULL, 0)
- WHERE no IN (SELECT value FROM json_each(?1))
+ WHERE no IN (SELECT value FROM jsonb_each(?1))
 
 -- :ids  of these, and whether another depends on it
 SELECT json_group_array(json_array(t.id, json(iif(t.awaited, 'true', 'false'))))
-  FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value
+  FROM jsonb_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value
 
 -- :ended_leases  nodes whose lease has ended, or that are proven dead
 -- The file is on one machine: a lease of an earlier boot is proof enough.
 SELECT json_group_array(json_array(lease, id)) FROM taskyard_nodes
- WHERE boot <> ?1 OR (?4 AND until <= ?2) OR lease IN (SELECT value FROM json_each(?3))
+ WHERE boot <> ?1 OR (?4 AND until <= ?2) OR lease IN (SELECT value FROM jsonb_each(?3))
 
 -- :runs  what runs under a lease
 SELECT json_group_array(json_object(
@@ -61,7 +61,7 @@ SELECT holder FROM taskyard_duties WHERE name = ?1 AND boot = ?2 AND until > ?3
 
 -- :audit
 INSERT INTO taskyard_audit (at, actor, action, subject, detail)
-SELECT ?1, ?2, value ->> 0, value ->> 1, value ->> 2 FROM json_each(?3)
+SELECT ?1, ?2, value ->> 0, value ->> 1, value ->> 2 FROM jsonb_each(?3)
 
 -- :read_audit
 SELECT json_group_array(json_array(no, at, actor, action, subject, detail))
