@@ -9,7 +9,7 @@ from taskyard.domain.lane import Order
 from taskyard.domain.node import Hold
 from taskyard.domain.state import State
 from taskyard.domain.task import Clash, Duplicate, Enqueue, Enqueued, NewTask, OnFailure
-from taskyard.store.sqlite import intake, keys
+from taskyard.store.sqlite import alike, intake, keys
 from taskyard.store.sqlite.names import lane_number
 from taskyard.store.sqlite.newcomer import Newcomer, Newcomers, run_at_of
 from taskyard.store.sqlite.order import Places
@@ -26,6 +26,9 @@ def enqueue(tx: Tx, tasks: Sequence[NewTask], by: Hold | None = None) -> list[En
         return []
     last, particular = tx.rows(tuple[int, int], sql["begin"], len(tasks))
     first = last - len(tasks) + 1
+    groups = None if particular else alike.grouped(tasks, first)
+    if groups is not None:
+        return _answers(tx, tasks, first, alike.save(tx, groups))
     places = Places(tx, particular=bool(particular))
     if any(map(_hangs_on_others, tasks)) or _is_choosy(tx, tasks, places):
         return _decide_each(tx, tasks, first, places)
@@ -67,9 +70,15 @@ def _save_all(tx: Tx, tasks: Sequence[NewTask], first: int, places: Places) -> l
         run_at = run_at_of(tx, task)
         state = State.QUEUED if run_at <= tx.now else State.PENDING
         rows.append(make(no, task, state, run_at))
-    if _save(tx, "insert_particular" if places.lanes else "insert", rows) == len(tasks):
+    saved = _save(tx, "insert_particular" if places.lanes else "insert", rows)
+    return _answers(tx, tasks, first, saved)
+
+
+def _answers(tx: Tx, tasks: Sequence[NewTask], first: int, saved: int) -> list[Enqueue]:
+    if saved == len(tasks):
         return [Enqueued(task.id) for task in tasks]
-    clashes = dict(tx.rows(list[tuple[int, str]], tx.sql("enqueue")["clashes"], to_json(rows)))
+    asked = [(no, t.id, t.dedup and t.dedup.key) for no, t in enumerate(tasks, first)]
+    clashes = dict(tx.rows(list[tuple[int, str]], tx.sql("enqueue")["clashes"], to_json(asked)))
     return [
         Duplicate(clashes[no]) if no in clashes else Enqueued(task.id)
         for no, task in enumerate(tasks, first)

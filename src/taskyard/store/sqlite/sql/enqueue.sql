@@ -19,6 +19,19 @@ SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->
   FROM jsonb_each(?1) WHERE TRUE
     ON CONFLICT DO NOTHING
 
+-- :insert_alike  save tasks that differ in nothing but their ids (?1: id by number) and payloads
+-- Most calls are like this, and most of the others' time goes into taking columns out of JSON.
+INSERT INTO taskyard_tasks (
+    no, id, lane, route, priority, rank, seq, state, reason, max_charged, grp, timeout, deadline, created_at, run_at
+)
+SELECT key, value, ?3, ?4, ?5, ?5, key, ?6, 'created', ?7, ?8, ?9, ?10, ?2, ?11
+  FROM json_each(?1) WHERE TRUE
+    ON CONFLICT DO NOTHING
+
+-- :payloads_alike  of those that were saved, by number
+INSERT INTO taskyard_payloads (no, payload)
+SELECT t.no, v.value FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.key
+
 -- :insert_particular  the same for tasks of which there is more to say
 INSERT INTO taskyard_tasks (
     no, id, lane, route, priority, seq, state, max_charged, keys, parked_on, grp, dedup, dedup_until,
@@ -43,12 +56,12 @@ SELECT k.value, t.no
        CROSS JOIN taskyard_tasks AS t ON t.no = v.value
        CROSS JOIN json_each(t.keys) AS k
 
--- :clashes  which task stands in the way of each one that was not saved
+-- :clashes  which task stands in the way of each of these (number, id, dedup key) that was not saved
 SELECT json_group_array(json_array(v.value ->> 0, coalesce(same.id, kept.id)))
   FROM jsonb_each(?1) AS v
        LEFT JOIN taskyard_tasks AS saved ON saved.no = v.value ->> 0
        LEFT JOIN taskyard_tasks AS same ON same.id = v.value ->> 1
-       LEFT JOIN taskyard_tasks AS kept ON kept.dedup = v.value ->> 10 AND kept.dedup_held = 1
+       LEFT JOIN taskyard_tasks AS kept ON kept.dedup = v.value ->> 2 AND kept.dedup_held = 1
  WHERE saved.no IS NULL
 
 -- :accepted  whether this attempt is the accepted one
