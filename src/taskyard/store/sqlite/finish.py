@@ -16,6 +16,7 @@ from taskyard.store.sqlite import dependencies, keys, order
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
 from taskyard.store.sqlite.unreadable import UNREADABLE
 
+MAX_FENCES = 8  # attempts and leases; with more, one statement for all takes less time
 RESULTS_AT_ONCE = 100  # a thousand of the largest would not fit into one text
 
 # What the system did by itself is written down; the happy path is not.
@@ -36,15 +37,61 @@ def finish(tx: Tx, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
     """A verdict counts only if its attempt is the accepted one; all others change nothing."""
     if not verdicts:
         return []
-    sql = tx.sql("finish")
-    for verdict in verdicts:
+    for verdict in {(v.state, v.reason): v for v in verdicts}.values():
         require(verdict.id, State.RUNNING, verdict.state, verdict.reason)
-    asked = to_json([(verdict.no, verdict.attempt, verdict.lease) for verdict in verdicts])
     try:
-        rows = tx.rows(list[_Accepted], sql["accepted"], asked)
+        answers, accepted, rows = _judge(tx, verdicts)
     except UNREADABLE:
         dependencies.set_aside(tx, [verdict.no for verdict in verdicts])
-        rows = tx.rows(list[_Accepted], sql["accepted"], asked)
+        answers, accepted, rows = _judge(tx, verdicts)
+    _settle(tx, accepted)
+    give_back(tx, sorted({(key, row.no) for row in rows for key in row.keys or ()}))
+    kept = {row.no for row in rows if row.dedup_held}
+    if kept:
+        free_dedup(tx, [v.no for v in accepted if v.no in kept and v.state in TERMINAL])
+    awaited = {row.no for row in rows if row.awaited}
+    if awaited:
+        ends = [(v.id, v.state) for v in accepted if v.no in awaited and v.state in TERMINAL]
+        dependencies.ended(tx, ends)
+    return answers
+
+
+_Judged = tuple[list[Finished | Stale], list[Verdict], list[_Accepted]]
+
+
+def _judge(tx: Tx, verdicts: Sequence[Verdict]) -> _Judged:
+    """The answers, the verdicts that hold, and the tasks of those of which there is more to say."""
+    rows = _if_all(tx, verdicts)
+    if rows is None:
+        return _judge_each(tx, verdicts)
+    asked = {row.no: row.asked for row in rows}
+    accepted = [heed(v, asked.get(v.no)) for v in verdicts] if asked else list(verdicts)
+    return [Finished(v.no, v.state) for v in accepted], accepted, rows
+
+
+def _if_all(tx: Tx, verdicts: Sequence[Verdict]) -> list[_Accepted] | None:
+    """What there is to say of their tasks if all of these are accepted: mostly all are, and of
+    most tasks there is nothing to say."""
+    fences: dict[tuple[int, int], set[int]] = {}
+    for verdict in verdicts:
+        fences.setdefault((verdict.attempt, verdict.lease), set()).add(verdict.no)
+    if len(fences) > MAX_FENCES or len(set().union(*fences.values())) < len(verdicts):
+        return None
+    rows: list[_Accepted] = []
+    statement = tx.sql("finish")["all_accepted"]
+    for (attempt, lease), nos in fences.items():
+        count, particular = tx.rows(
+            tuple[int, list[_Accepted]], statement, numbers(nos), attempt, lease
+        )
+        if count < len(nos):
+            return None
+        rows += particular
+    return rows
+
+
+def _judge_each(tx: Tx, verdicts: Sequence[Verdict]) -> _Judged:
+    asked = to_json([(verdict.no, verdict.attempt, verdict.lease) for verdict in verdicts])
+    rows = tx.rows(list[_Accepted], tx.sql("finish")["accepted"], asked)
     live = {(row.no, row.attempt): row for row in rows}
     answers: list[Finished | Stale] = []
     accepted: list[Verdict] = []
@@ -57,16 +104,7 @@ def finish(tx: Tx, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
             answers.append(Finished(final.no, final.state))
         else:
             answers.append(Stale(verdict.no, verdict.attempt))
-    _settle(tx, accepted)
-    give_back(tx, sorted({(key, row.no) for row in rows for key in row.keys or ()}))
-    kept = {row.no for row in rows if row.dedup_held}
-    if kept:
-        free_dedup(tx, [v.no for v in accepted if v.no in kept and v.state in TERMINAL])
-    awaited = {row.no for row in rows if row.awaited}
-    if awaited:
-        ends = [(v.id, v.state) for v in accepted if v.no in awaited and v.state in TERMINAL]
-        dependencies.ended(tx, ends)
-    return answers
+    return answers, accepted, rows
 
 
 def _settle(tx: Tx, verdicts: Sequence[Verdict]) -> None:

@@ -3,6 +3,14 @@ SELECT json_group_array(json_array(t.no, t.attempt, t.lease, json(t.keys), t.ask
   FROM jsonb_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value ->> 0
  WHERE t.state = 'running' AND t.attempt = v.value ->> 1 AND v.value ->> 2 IN (0, t.lease)
 
+-- :all_accepted  how many of these are the accepted attempts under one fence (?2 attempt, ?3 lease), and
+-- which of them hold keys, are asked to stop, or have others waiting for their end
+SELECT json_array(count(*), json_group_array(
+           json_array(t.no, t.attempt, t.lease, json(t.keys), t.asked, t.awaited, t.dedup_held))
+           FILTER (WHERE coalesce(t.keys, t.asked, t.awaited, t.dedup_held) IS NOT NULL))
+  FROM jsonb_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value
+ WHERE t.state = 'running' AND t.attempt = ?2 AND ?3 IN (0, t.lease)
+
 -- :log  remember the attempts that did not end well
 INSERT OR REPLACE INTO taskyard_failures (no, attempt, reason, at, started_at, node, type, message, stack)
 SELECT t.no, t.attempt, v.value ->> 1, ?2, t.started_at, t.node, v.value ->> 2, v.value ->> 3, v.value ->> 4
