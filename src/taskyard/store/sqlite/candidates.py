@@ -70,6 +70,22 @@ def look(tx: Tx, streams: Sequence[Stream], want: int, reach: int) -> Look:
     return seen
 
 
+def plain(tx: Tx, streams: Sequence[Stream], want: int) -> tuple[list[int], bool] | None:
+    """The first of the only stream, and whether there was more behind them.
+
+    None: there is more to it than to take them in their order; then there is `look`.
+    """
+    [stream, *others] = streams
+    if others or stream.order is not Order.PRIORITY:
+        return None
+    limit = min(want if stream.room is None else min(want, stream.room), MAX_SET)
+    found = tx.value(tx.sql("claim")["plain"], stream.lane, stream.route, limit)
+    if found is None:
+        return None
+    numbers: list[int] = msgspec.json.decode(found, type=list[int])
+    return numbers, len(numbers) == limit
+
+
 def _first(tx: Tx, served: Sequence[Stream], want: int, reach: int, seen: Look) -> list[Found]:
     """The first of one lane, as far as nothing unseen can come before them."""
     rows: list[list[Found]] = []

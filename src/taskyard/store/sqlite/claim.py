@@ -107,8 +107,11 @@ class _Search:
         streams = candidates.streams(tx, self._request.lease, self._slots)
         if not streams:
             return False
+        want = min(self._slots + self._ahead, MAX_SET)
+        plain = candidates.plain(tx, streams, want)
+        if plain is not None:
+            return self._take_plain(streams[0], *plain)
         try:
-            want = min(self._slots + self._ahead, MAX_SET)
             look = candidates.look(tx, streams, want, self._reach)
         except UNREADABLE:
             if self._set_aside(streams):
@@ -134,6 +137,15 @@ class _Search:
         moved = bool(expired or admission.parked)
         # Tasks that may not be claimed ahead would be found again and again.
         return moved or (look.cut_short and bool(admission.admitted or admission.ahead))
+
+    def _take_plain(self, stream: Stream, found: list[int], cut_short: bool) -> bool:
+        """What _admit and _apply would do with tasks that nothing but room can hold back."""
+        started = found[: self._slots]
+        ahead = found[self._slots :][: self._ahead] if stream.room is None else []
+        self._start(started, ahead)
+        if stream.rate is not None and started:
+            rates.take_of_lane(self._tx, stream.lane, stream.rate, stream.full_at, len(started))
+        return cut_short and bool(started or ahead)
 
     def _set_aside(self, streams: list[Stream]) -> bool:
         lanes = numbers({stream.lane for stream in streams})
@@ -173,14 +185,7 @@ class _Search:
         return next((c for c, names in left.items() if not waited.isdisjoint(names)), None)
 
     def _apply(self, admission: Admission) -> None:
-        started = [c.no for c in admission.admitted]
-        ahead = [c.no for c in admission.ahead]
-        self._take(started, self._tx.now)
-        self._take(ahead, None)
-        self._now += started
-        self._later += ahead
-        self._slots -= len(started)
-        self._ahead -= len(ahead)
+        self._start([c.no for c in admission.admitted], [c.no for c in admission.ahead])
         keyed = [c.no for c in admission.admitted if c.keys]
         if keyed:
             self._tx.run(self._sql["hold"], numbers(keyed))
@@ -190,6 +195,14 @@ class _Search:
             others = (tuple(k for k in c.keys if k != key) for c, key in admission.parked)
             # Those behind them may have the same keys and move as they did: in sets that grow.
             keys.passed_over(self._tx, others, each=min(self._reach, MAX_WOKEN))
+
+    def _start(self, started: list[int], ahead: list[int]) -> None:
+        self._take(started, self._tx.now)
+        self._take(ahead, None)
+        self._now += started
+        self._later += ahead
+        self._slots -= len(started)
+        self._ahead -= len(ahead)
 
     def _free_dedup(self, admission: Admission, until_start: set[int]) -> None:
         if until_start:

@@ -51,6 +51,14 @@ SELECT json_group_array(json_array(no, lane, priority, seq, json(coalesce(keys, 
          WHERE state = 'queued' AND parked_on IS NULL AND lane = ?1 AND route = ?2
          ORDER BY rank, seq LIMIT ?3)
 
+-- :plain  the numbers of the same, if nothing more has to be asked of any of them; NULL otherwise
+SELECT iif(max(asks), NULL, json_group_array(no))
+  FROM (SELECT no, coalesce(keys, deadline, rotation, dedup_until) IS NOT NULL OR reason = 'rescued'
+                   OR typeof(priority) <> 'integer' OR typeof(rank) <> 'integer' OR typeof(seq) <> 'integer' AS asks
+          FROM taskyard_tasks INDEXED BY taskyard_ready
+         WHERE state = 'queued' AND parked_on IS NULL AND lane = ?1 AND route = ?2
+         ORDER BY rank, seq LIMIT ?3)
+
 -- :heads  the first ready task of each route of one lane, whoever serves it; a seek or two for each
 WITH RECURSIVE head (no) AS (
     SELECT (SELECT no FROM taskyard_tasks INDEXED BY taskyard_ready
@@ -91,7 +99,8 @@ UPDATE taskyard_tasks SET parked_on = v.key
 
 -- :load  what their worker needs to run these
 SELECT json_group_array(json_array(
-           t.no, t.id, r.kind, l.name, t.attempt, t.charged, t.max_charged, t.timeout / 1e6,
+           t.no, t.id, r.kind, l.name, t.attempt, t.charged, t.max_charged,
+           iif(t.timeout % 1000000, t.timeout / 1e6, t.timeout / 1000000),
            CAST(p.payload AS TEXT), t.lease, t.losses, max(0, coalesce(t.started_at, ?2) - t.run_at) / 1e6,
            iif(t.attempt > 1, (SELECT c.checkpoint FROM taskyard_checkpoints AS c WHERE c.no = t.no), NULL)))
   FROM jsonb_each(?1) AS v
