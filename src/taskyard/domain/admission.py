@@ -57,7 +57,11 @@ def admit(candidates: Sequence[Candidate], room: Room) -> Admission:
         lane_room = lanes[candidate.lane]
         if lane_room is not None and lane_room <= 0:
             continue
-        blocking = next((key for key in candidate.keys if keys[key] <= 0), None)
+        blocking = None
+        for key in candidate.keys:
+            if keys[key] <= 0:
+                blocking = key
+                break
         if blocking is not None and candidate.lane in room.fifo:
             lanes[candidate.lane] = 0
             continue
@@ -87,7 +91,8 @@ def interleave(queues: Sequence[Sequence[Thing]], start: int = 0) -> Iterator[Th
 
     Lanes share a node like this, so that a long lane cannot starve a short one.
     """
-    if not queues:
+    if len(queues) <= 1:
+        yield from (thing for queue in queues for thing in queue)
         return
     turn = start % len(queues)
     rotated = [*queues[turn:], *queues[:turn]]

@@ -113,6 +113,12 @@ class KeyRules:
             return exact
         return next((rule for prefix, rule in self._prefixes if key.startswith(prefix)), None)
 
+    def of(self, keys: Iterable[str]) -> dict[str, KeyRule]:
+        """The rules of those of these keys that have one."""
+        if not self._exact and not self._prefixes:
+            return {}
+        return {key: rule for key in keys if (rule := self.rule(key)) is not None}
+
     def limit(self, key: str) -> int:
         rule = self.rule(key)
         return DEFAULT_KEY_LIMIT if rule is None else rule.limit

@@ -45,7 +45,7 @@ def finish(tx: Tx, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
         dependencies.set_aside(tx, [verdict.no for verdict in verdicts])
         answers, accepted, rows = _judge(tx, verdicts)
     _settle(tx, accepted)
-    give_back(tx, sorted({(key, row.no) for row in rows for key in row.keys or ()}))
+    give_back(tx, list({(key, row.no) for row in rows for key in row.keys or ()}))
     kept = {row.no for row in rows if row.dedup_held}
     if kept:
         free_dedup(tx, [v.no for v in accepted if v.no in kept and v.state in TERMINAL])

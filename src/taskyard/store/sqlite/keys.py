@@ -14,11 +14,11 @@ these restores the rule. Waking one too many is harmless: it parks again when it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from taskyard.domain.lane import Key, KeyRule, KeyRules
+from taskyard.domain.lane import DEFAULT_KEY_LIMIT, Key, KeyRule, KeyRules
 from taskyard.domain.rate import Rate
 from taskyard.store.sqlite import rates
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
@@ -46,21 +46,25 @@ def rule_list(tx: Tx) -> list[KeyRule]:
 
 def rooms(tx: Tx, keys: Iterable[str]) -> Rooms:
     """Counted over what runs; a key whose rate has no token has no room."""
-    names = sorted(set(keys))
+    names = list(dict.fromkeys(keys))
     if not names:
         return Rooms({}, {})
-    known = rules(tx)
-    free = _below_limits(tx, known, names)
-    rated = {name: rate for name in names if (rate := known.rate(name)) is not None}
+    ruled = rules(tx).of(names)
+    free = _below_limits(tx, ruled, names)
+    rated = {name: rule.rate for name, rule in ruled.items() if rule.rate is not None}
     if rated:
         for name, tokens in rates.tokens(tx, rated).items():
             free[name] = min(free[name], tokens)
     return Rooms(free, rated)
 
 
-def _below_limits(tx: Tx, known: KeyRules, names: list[str]) -> dict[str, int]:
+def _below_limits(tx: Tx, ruled: Mapping[str, KeyRule], names: Sequence[str]) -> dict[str, int]:
+    free = dict.fromkeys(names, DEFAULT_KEY_LIMIT)
+    free.update((name, rule.limit) for name, rule in ruled.items())
     held = tx.rows(dict[str, int], tx.sql("keys")["held"], to_json(names))
-    return {name: known.limit(name) - held.get(name, 0) for name in names}
+    for name, holders in held.items():
+        free[name] -= holders
+    return free
 
 
 def room(tx: Tx, keys: Iterable[str]) -> dict[str, int]:
@@ -69,10 +73,11 @@ def room(tx: Tx, keys: Iterable[str]) -> dict[str, int]:
 
 def held_up(tx: Tx, keys: Iterable[str]) -> set[str]:
     """Those of these keys that as many hold as may, whatever their rate."""
-    names = sorted(set(keys))
+    names = list(dict.fromkeys(keys))
     if not names:
         return set()
-    return {name for name, free in _below_limits(tx, rules(tx), names).items() if free <= 0}
+    free = _below_limits(tx, rules(tx).of(names), names)
+    return {name for name in names if free[name] <= 0}
 
 
 def full(tx: Tx, keys: Iterable[str]) -> set[str]:
@@ -86,7 +91,11 @@ def wake(tx: Tx, freed: Counter[str], each: int = 1) -> bool:
     Or `each` of them for every one. Says whether there was one.
     """
     sql = tx.sql("keys")
-    turns = {key: min(freed[key], free) * each for key, free in room(tx, freed).items() if free > 0}
+    wanted = waited(tx, freed)
+    if not wanted:
+        return False
+    free = room(tx, wanted)
+    turns = {key: min(freed[key], free[key]) * each for key in wanted if free[key] > 0}
     if not turns:
         return False
     heads = tx.rows(list[int], sql["heads"], to_json(list(turns)))
@@ -107,7 +116,7 @@ def _wake_more(tx: Tx, key: str, turns: int) -> None:
 
 def waited(tx: Tx, keys: Iterable[str]) -> set[str]:
     """Those of these keys that someone is parked on."""
-    return set(tx.rows(list[str], tx.sql("keys")["waited"], to_json(sorted(set(keys)))))
+    return set(tx.rows(list[str], tx.sql("keys")["waited"], to_json(list(set(keys)))))
 
 
 def all_waited(tx: Tx) -> list[str]:
