@@ -30,6 +30,7 @@ _IN_NONBLOCK = 0o4000
 LOOK_AGAIN = tuple(0.0005 * 2**step for step in range(11))  # 1 s in all: a slow disk's fsync
 POLL_SECONDS = 0.02
 OWN_SECONDS = 0.02
+WRITING_SECONDS = 0.002
 
 
 class FileWatch:
@@ -110,6 +111,8 @@ class FileWatch:
             if self._stop_read in ready:
                 return
             if inotify in ready and inotify is not None:
+                if self._own_commits() != own and self._is_stopped_within(WRITING_SECONDS):
+                    return  # ours has just begun to be written; that is an event for each page
                 _drain(inotify)
                 looks = iter(LOOK_AGAIN)
             seen, own_seen = _version(db), self._own_commits()
@@ -123,6 +126,9 @@ class FileWatch:
             if owed is not None and time.monotonic() >= owed:
                 owed = None
                 self._changed()
+
+    def _is_stopped_within(self, seconds: float) -> bool:
+        return bool(select.select([self._stop_read], [], [], seconds)[0])
 
 
 def _sooner(pause: float | None, moment: float | None) -> float | None:
