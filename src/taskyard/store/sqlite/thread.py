@@ -8,10 +8,11 @@ with it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
 import apsw
@@ -26,6 +27,10 @@ from taskyard.store.sqlite.tx import Tx
 T = TypeVar("T")
 
 MAX_GROUP = 1000
+
+# Pages of the log after which they are brought into the database (4 kB each). SQLite does that by
+# itself after 1000, inside a commit; pages that change often are written less often this way.
+CHECKPOINT_PAGES = 2000
 
 
 class _Call(Generic[T]):
@@ -103,6 +108,7 @@ class DatabaseThread:
         self._has_left = True  # the thread has closed its connection for good, or was not started
         self._gate = threading.Lock()  # no call is put behind the last one, where nobody looks
         self._db: apsw.Connection | None = None
+        self._log_pages = 0
         self.commits = 0  # that changed something; counted before others can see them
 
     def start(self) -> None:
@@ -165,7 +171,7 @@ class DatabaseThread:
 
     def _main(self, opened: Future[None]) -> None:
         try:
-            self._db = self._connect()
+            self._db = self._open()
             opened.set_result(None)
             self._serve()
         except BaseException as error:
@@ -175,6 +181,22 @@ class DatabaseThread:
         finally:
             self._leave()
 
+    def _open(self) -> apsw.Connection:
+        db = self._connect()
+        db.set_wal_hook(self._count_pages)
+        return db
+
+    def _count_pages(self, _db: apsw.Connection, _name: str, pages: int) -> int:
+        self._log_pages = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self) -> None:
+        """After the answers: nobody waits for it but whoever comes next."""
+        if self._log_pages >= CHECKPOINT_PAGES and self._db is not None:
+            self._log_pages = 0
+            with contextlib.suppress(apsw.Error):  # it is as well done after a later commit
+                self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+
     def _serve(self) -> None:
         while (call := self._calls.get()) is not None:
             if isinstance(call, _Recess):
@@ -183,6 +205,7 @@ class DatabaseThread:
             group, next_one = self._gather(call)
             self._transact(group)
             _deliver(group)
+            self._checkpoint()
             if isinstance(next_one, _Recess):
                 self._take(next_one)
             elif next_one is None:
@@ -209,11 +232,8 @@ class DatabaseThread:
     def _gather(self, first: _Call[Any]) -> tuple[list[_Call[Any]], _Recess | _Call[Any] | None]:
         """Calls to do together, and what came behind them if that is no call; None: the end."""
         group = [first]
-        while len(group) < MAX_GROUP:
-            try:
-                call = self._calls.get_nowait()
-            except Empty:
-                break
+        while len(group) < MAX_GROUP and not self._calls.empty():
+            call = self._calls.get()  # nobody else takes from it
             if not isinstance(call, _Call):
                 return group, call
             group.append(call)
@@ -221,7 +241,7 @@ class DatabaseThread:
 
     def _transact(self, group: list[_Call[Any]]) -> None:
         try:
-            db = self._db = self._db or self._connect()
+            db = self._db = self._db or self._open()
         except BaseException as error:
             self._fail(group, error)
             return
