@@ -1,0 +1,207 @@
+"""The short ways for what is plain lead where the long ones do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from taskyard.domain.clock import Instant
+from taskyard.domain.lane import LaneChange
+from taskyard.domain.outcome import Failed, Outcome, Snoozed, Succeeded, Verdict, decide
+from taskyard.domain.rate import Rate
+from taskyard.domain.retry import Retry
+from taskyard.domain.task import Claimed, NewTask, Task, TaskQuery
+from taskyard.store.port import ClaimRequest
+from taskyard.store.sqlite import alike, candidates, enqueue, finish
+from taskyard.store.sqlite.clock import SqliteClock
+from taskyard.store.sqlite.store import SqliteStore
+from taskyard.store.sqlite.thread import CHECKPOINT_PAGES
+from tests.conformance.verbs import BROKEN, new, node
+
+Story = Callable[[SqliteStore], Awaitable[Any]]
+LONG_WAYS = [(enqueue, "_save_all"), (candidates, "look"), (finish, "_judge_each")]
+
+
+class StoppedClock(SqliteClock):
+    def now(self) -> Instant:
+        return 1_800_000_000_000_000
+
+
+async def told(story: Story) -> tuple[Any, list[Task]]:
+    """What came of it: its answers, and all tasks as they are then."""
+    store = SqliteStore(":memory:", clock=StoppedClock())
+    try:
+        answers = await story(store)
+        return answers, await store.find(TaskQuery(limit=1000))
+    finally:
+        await store.close()
+
+
+async def told_both_ways(story: Story, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[Task]]:
+    short = await told(story)
+    with monkeypatch.context() as patched:
+        patched.setattr(alike, "grouped", lambda *_: None)
+        patched.setattr(candidates, "plain", lambda *_: None)
+        patched.setattr(finish, "_if_all", lambda *_: None)
+        long = await told(story)
+    assert short == long
+    return short
+
+
+@pytest.fixture
+def only_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("this is the long way")
+
+    for module, name in LONG_WAYS:
+        monkeypatch.setattr(module, name, refuse)
+
+
+def tasks(count: int, **options: Any) -> list[NewTask]:
+    prefix = options.pop("prefix", "task")
+    return [new(id=f"{prefix}-{n}", payload=f"[{n}]", **options) for n in range(count)]
+
+
+def ended(task: Claimed, outcome: Outcome | None = None) -> Verdict:
+    return decide(task, outcome or Succeeded('"done"'), Retry.fixed(3, delay=5))
+
+
+@pytest.mark.spec("engine-28")
+@pytest.mark.usefixtures("only_short")
+async def test_what_is_plain_goes_the_short_way() -> None:
+    async def story(store: SqliteStore) -> list[str]:
+        worker = await node(store, slots=20)
+        await store.enqueue([*tasks(10), *tasks(10, prefix="later", priority=7)])
+        claim = await worker.ask(15, ahead=10)
+        verdicts = [ended(task) for task in claim.tasks]
+        await store.turn(verdicts, ClaimRequest(lease=worker.lease, number=9, room=1))
+        return [task.id for task in claim.tasks]
+
+    claimed, after = await told(story)
+
+    assert claimed == [f"task-{n}" for n in range(10)] + [f"later-{n}" for n in range(10)]
+    assert {(task.state, task.result) for task in after} == {("completed", '"done"')}
+
+
+@pytest.mark.spec("engine-28", "engine-24")
+async def test_saving(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(store: SqliteStore) -> object:
+        first = [*tasks(6, lane="a"), *tasks(6, prefix="b", priority=2, group="g", timeout=1.5)]
+        times = [
+            *tasks(5, prefix="delayed", delay=3.25),
+            *tasks(5, prefix="dated", run_at=1_700_000_000_000_000, max_charged=9),
+            *tasks(5, prefix="late", deadline=1_900_000_000_000_000, requires=("gpu",)),
+        ]
+        again = [*tasks(8, lane="a"), *tasks(8, prefix="new", lane="a"), tasks(1, prefix="new")[0]]
+        return [await store.enqueue(call) for call in (first, times, again, first[:1])]
+
+    answers, after = await told_both_ways(story, monkeypatch)
+
+    assert [type(answer).__name__ for answer in answers[2]] == [
+        *["Duplicate"] * 6,
+        *["Enqueued"] * 10,
+        "Duplicate",
+    ]
+    assert len(after) == 12 + 15 + 10
+    assert {task.payload for task in after} == {f"[{n}]" for n in range(8)}
+
+
+@pytest.mark.spec("engine-11", "engine-12")
+@pytest.mark.parametrize(
+    "lane",
+    [
+        LaneChange(),
+        LaneChange(capacity=7),
+        LaneChange(rate=Rate(5, 60.0, burst=5)),
+        LaneChange(capacity=4, rate=Rate(9, 60.0, burst=9)),
+    ],
+)
+async def test_claiming(monkeypatch: pytest.MonkeyPatch, lane: LaneChange) -> None:
+    async def story(store: SqliteStore) -> object:
+        worker = await node(store, slots=9)
+        await store.set_lane("default", lane, actor="ann")
+        await store.enqueue([new(id=f"task-{n}", priority=1 + n * 7 % 10) for n in range(40)])
+        claims = [await worker.ask(3), await worker.ask(4, ahead=10), await worker.ask(9, ahead=9)]
+        await store.finish([ended(task) for task in claims[1].tasks])
+        claims.append(await worker.ask(5, ahead=2))
+        return claims, await worker.holds()
+
+    await told_both_ways(story, monkeypatch)
+
+
+@pytest.mark.spec("engine-11")
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"keys": ("k",)},
+        {"deadline": 1},
+        {"kind": "more"},
+        {"lane": "other"},
+    ],
+)
+async def test_claiming_beside_one_that_is_not_plain(
+    monkeypatch: pytest.MonkeyPatch, other: dict[str, Any]
+) -> None:
+    async def story(store: SqliteStore) -> object:
+        worker = await node(store, slots=9, kinds=("work", "more"))
+        await store.enqueue([*tasks(5), new(id="other", **other), *tasks(5, prefix="more")])
+        return [await worker.ask(2, ahead=1), await worker.ask(3, ahead=3), await worker.ask(9)]
+
+    await told_both_ways(story, monkeypatch)
+
+
+@pytest.mark.spec("engine-6", "engine-9")
+async def test_finishing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(store: SqliteStore) -> object:
+        worker = await node(store, slots=20)
+        await store.enqueue(
+            [
+                *tasks(6),
+                new(id="keyed", keys=("k",)),
+                new(id="waiting", keys=("k",)),
+                new(id="dependent", depends_on=("task-1",)),
+            ]
+        )
+        claimed = {task.id: task for task in (await worker.ask(20)).tasks}
+        await store.cancel("task-2", actor="ann")
+        verdicts = [
+            ended(claimed["task-0"]),
+            ended(claimed["task-1"], Failed(BROKEN)),
+            ended(claimed["task-2"], Snoozed(1.0)),
+            ended(claimed["keyed"]),
+        ]
+        first = await store.finish(verdicts)
+        last = [ended(claimed["task-3"]), ended(claimed["task-0"]), ended(claimed["task-3"])]
+        return first, await store.finish(last), await worker.ask(20)
+
+    (first, last, _), after = await told_both_ways(story, monkeypatch)
+
+    assert [type(answer).__name__ for answer in first] == ["Finished"] * 4
+    assert [type(answer).__name__ for answer in last] == ["Finished", "Stale", "Stale"]
+    assert {task.id: task.state for task in after}["task-2"] == "cancelled"
+
+
+@pytest.mark.spec("engine-28")
+async def test_the_log_is_brought_into_the_database_as_it_grows(tmp_path: Path) -> None:
+    path = tmp_path / "yard.db"
+    store = SqliteStore(str(path))
+    payload = f'"{"x" * 100_000}"'  # 25 pages each
+    most = 0
+    for _ in range(4 * CHECKPOINT_PAGES // 100):
+        await store.enqueue([new(payload=payload) for _ in range(4)])
+        most = max(most, await asyncio.to_thread(log_size, path))
+    await store.close()
+
+    assert most < 2 * CHECKPOINT_PAGES * 4096
+    with closing(apsw.Connection(str(path))) as db:
+        assert db.pragma("integrity_check") == "ok"
+
+
+def log_size(path: Path) -> int:
+    return path.with_name(f"{path.name}-wal").stat().st_size
