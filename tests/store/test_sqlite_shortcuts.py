@@ -21,7 +21,7 @@ from taskyard.store.port import ClaimRequest
 from taskyard.store.sqlite import alike, candidates, enqueue, finish
 from taskyard.store.sqlite.clock import SqliteClock
 from taskyard.store.sqlite.store import SqliteStore
-from taskyard.store.sqlite.thread import CHECKPOINT_PAGES
+from taskyard.store.sqlite.thread import MOST_LOG_PAGES
 from tests.conformance.verbs import BROKEN, new, node
 
 Story = Callable[[SqliteStore], Awaitable[Any]]
@@ -193,12 +193,12 @@ async def test_the_log_is_brought_into_the_database_as_it_grows(tmp_path: Path) 
     store = SqliteStore(str(path))
     payload = f'"{"x" * 100_000}"'  # 25 pages each
     most = 0
-    for _ in range(4 * CHECKPOINT_PAGES // 100):
+    for _ in range(2 * MOST_LOG_PAGES // 100):
         await store.enqueue([new(payload=payload) for _ in range(4)])
         most = max(most, await asyncio.to_thread(log_size, path))
     await store.close()
 
-    assert most < 2 * CHECKPOINT_PAGES * 4096
+    assert most < 1.5 * MOST_LOG_PAGES * 4096
     with closing(apsw.Connection(str(path))) as db:
         assert db.pragma("integrity_check") == "ok"
 

@@ -28,9 +28,13 @@ T = TypeVar("T")
 
 MAX_GROUP = 1000
 
-# Pages of the log after which they are brought into the database (4 kB each). SQLite does that by
-# itself after 1000, inside a commit; pages that change often are written less often this way.
-CHECKPOINT_PAGES = 2000
+# When the log's pages (4 kB) are brought into the database, after which it is written from its
+# beginning again. A log that grows takes the disk twice as long to sync as one that is written
+# over, so small commits keep it short. Large ones change the same pages again and again: the
+# longer it may be, the less often they are written twice.
+LOG_PAGES = 1000
+LOG_COMMITS = 100
+MOST_LOG_PAGES = 4000
 
 
 class _Call(Generic[T]):
@@ -109,6 +113,7 @@ class DatabaseThread:
         self._gate = threading.Lock()  # no call is put behind the last one, where nobody looks
         self._db: apsw.Connection | None = None
         self._log_pages = 0
+        self._log_commits = 0
         self.commits = 0  # that changed something; counted before others can see them
 
     def start(self) -> None:
@@ -188,13 +193,16 @@ class DatabaseThread:
 
     def _count_pages(self, _db: apsw.Connection, _name: str, pages: int) -> int:
         self._log_pages = pages
+        self._log_commits += 1
         return apsw.SQLITE_OK
 
     def _checkpoint(self) -> None:
         """After the answers: nobody waits for it but whoever comes next."""
-        if self._log_pages >= CHECKPOINT_PAGES and self._db is not None:
-            self._log_pages = 0
-            with contextlib.suppress(apsw.Error):  # it is as well done after a later commit
+        if self._log_pages < LOG_PAGES or self._db is None:
+            return
+        if self._log_commits >= LOG_COMMITS or self._log_pages >= MOST_LOG_PAGES:
+            self._log_pages = self._log_commits = 0
+            with contextlib.suppress(apsw.Error):  # then after a later commit
                 self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def _serve(self) -> None:
