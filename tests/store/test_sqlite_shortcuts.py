@@ -135,6 +135,27 @@ async def test_claiming(monkeypatch: pytest.MonkeyPatch, lane: LaneChange) -> No
     await told_both_ways(story, monkeypatch)
 
 
+@pytest.mark.spec("engine-11", "engine-12")
+@pytest.mark.parametrize("change", [LaneChange(), LaneChange(capacity=5)])
+async def test_claiming_from_several_lanes_and_of_several_kinds(
+    monkeypatch: pytest.MonkeyPatch, change: LaneChange
+) -> None:
+    async def story(store: SqliteStore) -> object:
+        worker = await node(store, slots=9, kinds=("work", "more", "most"))
+        await store.set_lane("b", change, actor="ann")
+        await store.enqueue(
+            [
+                new(("work", "more", "most")[n % 3], id=f"task-{n}", lane="aab"[n // 3 % 3])
+                for n in range(60)
+            ]
+        )
+        claims = [await worker.ask(4, ahead=n) for n in (0, 5, 9)]
+        await store.finish([ended(task) for claim in claims for task in claim.tasks])
+        return claims, [await worker.ask(3, ahead=3) for _ in range(6)]
+
+    await told_both_ways(story, monkeypatch)
+
+
 @pytest.mark.spec("engine-11")
 @pytest.mark.parametrize(
     "other",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -16,6 +17,7 @@ from taskyard.store.sqlite.found import Found, Place
 from taskyard.store.sqlite.tx import Tx
 
 MAX_SET = 500
+MAX_PLAIN = 8  # streams; where there are more, one that is not plain is likely to be among them
 
 
 class Stream(msgspec.Struct, array_like=True):
@@ -36,6 +38,17 @@ class Look(msgspec.Struct):
     walls: list[Found]  # first of a route of a fifo lane that this node does not serve
     cut_short: bool  # there was more behind them
     moved_back: list[tuple[str, ...]]  # the keys of those that lost a place to one of their group
+
+
+class Plain(msgspec.Struct):
+    """One set of candidates that nothing but room can hold back: (number, lane) of each."""
+
+    lanes: dict[int, list[tuple[int, int]]]
+    cut_short: bool
+
+
+_Placed = tuple[int, int, int]  # rank, seq, number
+_PLACED = msgspec.json.Decoder(tuple[list[int], list[int], list[int]])
 
 
 def streams(tx: Tx, lease: Lease, slots: int) -> list[Stream]:
@@ -70,20 +83,28 @@ def look(tx: Tx, streams: Sequence[Stream], want: int, reach: int) -> Look:
     return seen
 
 
-def plain(tx: Tx, streams: Sequence[Stream], want: int) -> tuple[list[int], bool] | None:
-    """The first of the only stream, and whether there was more behind them.
-
-    None: there is more to it than to take them in their order; then there is `look`.
-    """
-    [stream, *others] = streams
-    if others or stream.order is not Order.PRIORITY:
+def plain(tx: Tx, streams: Sequence[Stream], want: int) -> Plain | None:
+    """The same as look, for tasks that nothing but room can hold back; None: there are others."""
+    if len(streams) > MAX_PLAIN or any(s.order is not Order.PRIORITY for s in streams):
         return None
-    limit = min(want if stream.room is None else min(want, stream.room), MAX_SET)
-    found = tx.value(tx.sql("claim")["plain"], stream.lane, stream.route, limit)
-    if found is None:
-        return None
-    numbers: list[int] = msgspec.json.decode(found, type=list[int])
-    return numbers, len(numbers) == limit
+    seen = Plain({}, cut_short=False)
+    rows: dict[int, list[_Placed]] = {}
+    horizons: dict[int, _Placed] = {}
+    for stream in streams:
+        limit = want if stream.room is None else min(want, stream.room)
+        answer = tx.value(tx.sql("claim")["plain"], stream.lane, stream.route, limit)
+        if answer is None:
+            return None
+        found = list(zip(*_PLACED.decode(answer), strict=True))
+        if len(found) == limit:
+            seen.cut_short = True
+            horizons[stream.lane] = min(found[-1], horizons.get(stream.lane, found[-1]))
+        rows.setdefault(stream.lane, []).extend(found)
+    for lane, found in rows.items():
+        found.sort()  # streams that are in order already are merged
+        behind = bisect_right(found, horizons[lane]) if lane in horizons else len(found)
+        seen.lanes[lane] = [(no, lane) for _, _, no in found[:behind]]
+    return seen
 
 
 def _first(tx: Tx, served: Sequence[Stream], want: int, reach: int, seen: Look) -> list[Found]:

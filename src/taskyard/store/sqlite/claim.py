@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -16,7 +16,7 @@ from taskyard.domain.state import Reason, State
 from taskyard.domain.task import Claimed, Until
 from taskyard.store.port import Claim, ClaimRequest
 from taskyard.store.sqlite import candidates, dependencies, due, keys, rates
-from taskyard.store.sqlite.candidates import MAX_SET, Stream
+from taskyard.store.sqlite.candidates import MAX_SET, Plain, Stream
 from taskyard.store.sqlite.finish import finish, free_dedup
 from taskyard.store.sqlite.found import Found
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
@@ -108,10 +108,10 @@ class _Search:
         if not streams:
             return False
         want = min(self._slots + self._ahead, MAX_SET)
-        plain = candidates.plain(tx, streams, want)
-        if plain is not None:
-            return self._take_plain(streams[0], *plain)
         try:
+            plain = candidates.plain(tx, streams, want)
+            if plain is not None:
+                return self._take_plain(streams, plain)
             look = candidates.look(tx, streams, want, self._reach)
         except UNREADABLE:
             if self._set_aside(streams):
@@ -138,14 +138,16 @@ class _Search:
         # Tasks that may not be claimed ahead would be found again and again.
         return moved or (look.cut_short and bool(admission.admitted or admission.ahead))
 
-    def _take_plain(self, stream: Stream, found: list[int], cut_short: bool) -> bool:
-        """What _admit and _apply would do with tasks that nothing but room can hold back."""
+    def _take_plain(self, streams: list[Stream], look: Plain) -> bool:
+        """What the rest of _round would do with tasks that nothing but room can hold back."""
+        rooms = {stream.lane: stream.room for stream in streams}
+        lanes = [found[: rooms[lane]] for lane, found in look.lanes.items()]
+        found = list(interleave(lanes, start=self._request.number))
         started = found[: self._slots]
-        ahead = found[self._slots :][: self._ahead] if stream.room is None else []
-        self._start(started, ahead)
-        if stream.rate is not None and started:
-            rates.take_of_lane(self._tx, stream.lane, stream.rate, stream.full_at, len(started))
-        return cut_short and bool(started or ahead)
+        ahead = [no for no, lane in found[self._slots :] if rooms[lane] is None][: self._ahead]
+        self._start([no for no, _ in started], ahead)
+        self._take_lane_tokens(streams, (lane for _, lane in started))
+        return look.cut_short and bool(started or ahead)
 
     def _set_aside(self, streams: list[Stream]) -> bool:
         lanes = numbers({stream.lane for stream in streams})
@@ -210,15 +212,18 @@ class _Search:
             free_dedup(self._tx, [c.no for c in taken if c.no in until_start])
 
     def _take_tokens(self, admission: Admission, streams: list[Stream], rooms: keys.Rooms) -> None:
-        rated = {s.lane: (s.rate, s.full_at) for s in streams if s.rate is not None}
-        if rated:
-            started = Counter(c.lane for c in admission.admitted)
-            for lane, (rate, full_at) in rated.items():
-                if started[lane]:
-                    rates.take_of_lane(self._tx, lane, rate, full_at, started[lane])
+        self._take_lane_tokens(streams, (c.lane for c in admission.admitted))
         if rooms.rates:
             taken = Counter(key for c in admission.admitted for key in c.keys)
             rates.take(self._tx, rooms.rates, taken, keys.waited(self._tx, rooms.rates))
+
+    def _take_lane_tokens(self, streams: list[Stream], lanes: Iterable[int]) -> None:
+        rated = {s.lane: (s.rate, s.full_at) for s in streams if s.rate is not None}
+        if rated:
+            started = Counter(lanes)
+            for lane, (rate, full_at) in rated.items():
+                if started[lane]:
+                    rates.take_of_lane(self._tx, lane, rate, full_at, started[lane])
 
     def _take(self, taken: list[int], started_at: int | None) -> None:
         if taken:
