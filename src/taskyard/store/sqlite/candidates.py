@@ -122,6 +122,8 @@ def _first(tx: Tx, served: Sequence[Stream], want: int, reach: int, seen: Look) 
             last = found[-1].place
             horizon = last if horizon is None else min(horizon, last)
         rows.append(found)
+    if len(rows) == 1:
+        return rows[0]
     merged: Iterable[Found] = heapq.merge(*rows, key=lambda found: found.place)
     return [found for found in merged if horizon is None or found.place <= horizon]
 

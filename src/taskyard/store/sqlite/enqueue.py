@@ -24,8 +24,8 @@ def enqueue(tx: Tx, tasks: Sequence[NewTask], by: Hold | None = None) -> list[En
         )
     if not tasks:
         return []
-    last, particular = tx.rows(tuple[int, int], sql["begin"], len(tasks))
-    first = last - len(tasks) + 1
+    last, particular = tx.row(sql["begin"], len(tasks))
+    first: int = last - len(tasks) + 1
     groups = None if particular else alike.grouped(tasks, first)
     if groups is not None:
         return _answers(tx, tasks, first, alike.save(tx, groups))

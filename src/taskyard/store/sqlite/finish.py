@@ -64,7 +64,7 @@ def _judge(tx: Tx, verdicts: Sequence[Verdict]) -> _Judged:
     rows = _if_all(tx, verdicts)
     if rows is None:
         return _judge_each(tx, verdicts)
-    asked = {row.no: row.asked for row in rows}
+    asked = {row.no: row.asked for row in rows if row.asked is not None}
     accepted = [heed(v, asked.get(v.no)) for v in verdicts] if asked else list(verdicts)
     return [Finished(v.no, v.state) for v in accepted], accepted, rows
 

@@ -72,6 +72,10 @@ class Tx:
         row = next(self.db.execute(statement, bindings), None)
         return None if row is None else row[0]
 
+    def row(self, statement: str, *bindings: apsw.SQLiteValue) -> tuple[Any, ...]:
+        """The only row, which there is."""
+        return next(self.db.execute(statement, bindings))
+
     def rows(self, kind: type[T], statement: str, *bindings: apsw.SQLiteValue) -> T:
         """A statement that answers one JSON text, decoded as `kind`."""
         answer: T = _decoder(cast("Hashable", kind)).decode(self.value(statement, *bindings))

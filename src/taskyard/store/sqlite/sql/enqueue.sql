@@ -3,9 +3,9 @@ UPDATE taskyard_meta SET value = value + ?1 WHERE name = 'seq' RETURNING value
 
 -- :begin  the same, and whether there is a lane that is not as every other (particular in sql/order.sql)
 UPDATE taskyard_meta SET value = value + ?1 WHERE name = 'seq'
-RETURNING json_array(value, EXISTS (
+RETURNING value, EXISTS (
     SELECT 1 FROM taskyard_lanes INDEXED BY taskyard_particular_lanes
-     WHERE lane_order <> 'priority' OR ageing IS NOT NULL OR max_depth IS NOT NULL))
+     WHERE lane_order <> 'priority' OR ageing IS NOT NULL OR max_depth IS NOT NULL)
 
 -- :insert  save these tasks; one whose id or dedup key is taken is left out
 INSERT INTO taskyard_tasks (
