@@ -41,13 +41,12 @@ class Look(msgspec.Struct):
 
 
 class Plain(msgspec.Struct):
-    """One set of candidates that nothing but room can hold back: (number, lane) of each."""
+    """One set of candidates that nothing but room can hold back: their numbers."""
 
-    lanes: dict[int, list[tuple[int, int]]]
+    lanes: dict[int, list[int]]
     cut_short: bool
 
 
-_Placed = tuple[int, int, int]  # rank, seq, number
 _PLACED = msgspec.json.Decoder(tuple[list[int], list[int], list[int]])
 
 
@@ -88,23 +87,39 @@ def plain(tx: Tx, streams: Sequence[Stream], want: int) -> Plain | None:
     if len(streams) > MAX_PLAIN or any(s.order is not Order.PRIORITY for s in streams):
         return None
     seen = Plain({}, cut_short=False)
-    rows: dict[int, list[_Placed]] = {}
-    horizons: dict[int, _Placed] = {}
+    by_lane: dict[int, list[Stream]] = {}
     for stream in streams:
+        by_lane.setdefault(stream.lane, []).append(stream)
+    for lane, served in by_lane.items():
+        found = _first_plain(tx, served, want, seen)
+        if found is None:
+            return None
+        seen.lanes[lane] = found
+    return seen
+
+
+def _first_plain(tx: Tx, served: Sequence[Stream], want: int, seen: Plain) -> list[int] | None:
+    """The numbers of the first of one lane; their places count where streams must be merged."""
+    merges = len(served) > 1
+    placed: list[tuple[int, int, int]] = []
+    horizon: tuple[int, int, int] | None = None
+    for stream in served:
         limit = want if stream.room is None else min(want, stream.room)
-        answer = tx.value(tx.sql("claim")["plain"], stream.lane, stream.route, limit)
+        answer = tx.value(tx.sql("claim")["plain"], stream.lane, stream.route, limit, int(merges))
         if answer is None:
             return None
-        found = list(zip(*_PLACED.decode(answer), strict=True))
-        if len(found) == limit:
-            seen.cut_short = True
-            horizons[stream.lane] = min(found[-1], horizons.get(stream.lane, found[-1]))
-        rows.setdefault(stream.lane, []).extend(found)
-    for lane, found in rows.items():
-        found.sort()  # streams that are in order already are merged
-        behind = bisect_right(found, horizons[lane]) if lane in horizons else len(found)
-        seen.lanes[lane] = [(no, lane) for _, _, no in found[:behind]]
-    return seen
+        nos, ranks, seqs = _PLACED.decode(answer)
+        full = len(nos) == limit
+        seen.cut_short = seen.cut_short or full
+        if not merges:
+            return nos
+        found = list(zip(ranks, seqs, nos, strict=True))
+        if full:
+            horizon = found[-1] if horizon is None else min(horizon, found[-1])
+        placed += found
+    placed.sort()
+    behind = len(placed) if horizon is None else bisect_right(placed, horizon)
+    return [no for _, _, no in placed[:behind]][: served[0].room]
 
 
 def _first(tx: Tx, served: Sequence[Stream], want: int, reach: int, seen: Look) -> list[Found]:

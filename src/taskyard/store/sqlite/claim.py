@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -140,13 +140,17 @@ class _Search:
 
     def _take_plain(self, streams: list[Stream], look: Plain) -> bool:
         """What the rest of _round would do with tasks that nothing but room can hold back."""
-        rooms = {stream.lane: stream.room for stream in streams}
-        lanes = [found[: rooms[lane]] for lane, found in look.lanes.items()]
-        found = list(interleave(lanes, start=self._request.number))
+        limited = {s.lane for s in streams if s.room is not None}
+        kept_back = {no for lane in limited for no in look.lanes[lane]}  # not claimed ahead
+        found = list(interleave(list(look.lanes.values()), start=self._request.number))
         started = found[: self._slots]
-        ahead = [no for no, lane in found[self._slots :] if rooms[lane] is None][: self._ahead]
-        self._start([no for no, _ in started], ahead)
-        self._take_lane_tokens(streams, (lane for _, lane in started))
+        ahead = [no for no in found[self._slots :] if no not in kept_back][: self._ahead]
+        self._start(started, ahead)
+        if limited:
+            begun = set(started)
+            self._take_lane_tokens(
+                streams, {lane: len(begun.intersection(look.lanes[lane])) for lane in limited}
+            )
         return look.cut_short and bool(started or ahead)
 
     def _set_aside(self, streams: list[Stream]) -> bool:
@@ -212,18 +216,15 @@ class _Search:
             free_dedup(self._tx, [c.no for c in taken if c.no in until_start])
 
     def _take_tokens(self, admission: Admission, streams: list[Stream], rooms: keys.Rooms) -> None:
-        self._take_lane_tokens(streams, (c.lane for c in admission.admitted))
+        self._take_lane_tokens(streams, Counter(c.lane for c in admission.admitted))
         if rooms.rates:
             taken = Counter(key for c in admission.admitted for key in c.keys)
             rates.take(self._tx, rooms.rates, taken, keys.waited(self._tx, rooms.rates))
 
-    def _take_lane_tokens(self, streams: list[Stream], lanes: Iterable[int]) -> None:
-        rated = {s.lane: (s.rate, s.full_at) for s in streams if s.rate is not None}
-        if rated:
-            started = Counter(lanes)
-            for lane, (rate, full_at) in rated.items():
-                if started[lane]:
-                    rates.take_of_lane(self._tx, lane, rate, full_at, started[lane])
+    def _take_lane_tokens(self, streams: list[Stream], started: Mapping[int, int]) -> None:
+        for lane, stream in {s.lane: s for s in streams if s.rate is not None}.items():
+            if started.get(lane) and stream.rate is not None:
+                rates.take_of_lane(self._tx, lane, stream.rate, stream.full_at, started[lane])
 
     def _take(self, taken: list[int], started_at: int | None) -> None:
         if taken:

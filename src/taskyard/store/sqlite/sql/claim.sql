@@ -51,8 +51,10 @@ SELECT json_group_array(json_array(no, lane, priority, seq, json(coalesce(keys, 
          WHERE state = 'queued' AND parked_on IS NULL AND lane = ?1 AND route = ?2
          ORDER BY rank, seq LIMIT ?3)
 
--- :plain  ranks, seqs and numbers of the same, if nothing more has to be asked of any of them; NULL otherwise
-SELECT iif(max(asks), NULL, json_array(json_group_array(rank), json_group_array(seq), json_group_array(no)))
+-- :plain  the numbers of the same, if nothing more has to be asked of any of them, and if ?4 ranks and seqs;
+-- NULL otherwise
+SELECT iif(max(asks), NULL, json_array(json_group_array(no), json_group_array(rank) FILTER (WHERE ?4),
+                                       json_group_array(seq) FILTER (WHERE ?4)))
   FROM (SELECT no, rank, seq, coalesce(keys, deadline, rotation, dedup_until) IS NOT NULL OR reason = 'rescued'
                    OR typeof(priority) <> 'integer' OR typeof(rank) <> 'integer' OR typeof(seq) <> 'integer' AS asks
           FROM taskyard_tasks INDEXED BY taskyard_ready
