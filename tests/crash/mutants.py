@@ -7,6 +7,7 @@ import msgspec
 CONFORMANCE = "tests/conformance/test_{}.py"
 REBOOT = "tests/crash/test_reboot.py"
 HERE = "tests/crash/test_fences.py"
+SHORTCUTS = "tests/store/test_sqlite_shortcuts.py"
 
 
 class Mutant(msgspec.Struct, frozen=True):
@@ -42,6 +43,38 @@ FENCES = (
         "WHERE t.attempt = v.value ->> 1",
         _tests("fencing"),
         "verdict",
+    ),
+    Mutant(
+        "finish of many without the attempt",
+        _sql("finish"),
+        "WHERE t.state = 'running' AND t.attempt = ?2",
+        "WHERE t.state = 'running' AND ?2",
+        _tests("fencing"),
+        "verdict",
+    ),
+    Mutant(
+        "finish of many without the state",
+        _sql("finish"),
+        "WHERE t.state = 'running' AND t.attempt = ?2",
+        "WHERE t.attempt = ?2",
+        _tests("fencing"),
+        "verdict",
+    ),
+    Mutant(
+        "finish of many without the lease",
+        _sql("finish"),
+        "AND t.attempt = ?2 AND ?3 IN (0, t.lease)",
+        "AND t.attempt = ?2 AND ?3 >= 0",
+        _tests("lease_fence"),
+        "verdict",
+    ),
+    Mutant(
+        "of two verdicts about one task both",
+        "store/sqlite/finish.py",
+        "len(set().union(*fences.values())) < len(verdicts)",
+        "not verdicts",
+        (SHORTCUTS,),
+        "finishing",
     ),
     Mutant(
         "report without the attempt",
@@ -372,10 +405,32 @@ ROOM = (
     Mutant(
         "cancel is forgotten",
         "store/sqlite/finish.py",
-        "final = heed(verdict, row.asked)",
-        "final = verdict",
+        "[heed(v, asked.get(v.no)) for v in verdicts] if asked else list(verdicts)",
+        "list(verdicts)",
         _tests("finish"),
         "asked_to_cancel",
+    ),
+    Mutant(
+        "cancel is forgotten where another verdict is stale",
+        "store/sqlite/finish.py",
+        "final = heed(verdict, row.asked)",
+        "final = verdict",
+        (SHORTCUTS,),
+        "finishing",
+    ),
+    Mutant(
+        "a lane with a limit is claimed ahead",
+        "store/sqlite/claim.py",
+        "if no not in kept_back][: self._ahead]",
+        "][: self._ahead]",
+        _tests("claim_ahead"),
+    ),
+    Mutant(
+        "a suspect is claimed ahead",
+        _sql("claim"),
+        "IS NOT NULL OR reason = 'rescued'",
+        "IS NOT NULL",
+        _tests("claim_ahead"),
     ),
 )
 
