@@ -97,7 +97,9 @@ async def test_saving(monkeypatch: pytest.MonkeyPatch) -> None:
             *tasks(5, prefix="late", deadline=1_900_000_000_000_000, requires=("gpu",)),
         ]
         again = [*tasks(8, lane="a"), *tasks(8, prefix="new", lane="a"), tasks(1, prefix="new")[0]]
-        return [await store.enqueue(call) for call in (first, times, again, first[:1])]
+        twice = [*tasks(4, prefix="x"), *tasks(5, prefix="y", priority=9), tasks(5, prefix="y")[4]]
+        calls = (first, times, again, first[:1], twice)
+        return [await store.enqueue(call) for call in calls]
 
     answers, after = await told_both_ways(story, monkeypatch)
 
@@ -106,7 +108,8 @@ async def test_saving(monkeypatch: pytest.MonkeyPatch) -> None:
         *["Enqueued"] * 10,
         "Duplicate",
     ]
-    assert len(after) == 12 + 15 + 10
+    assert len(after) == 12 + 15 + 10 + 9
+    assert {task.id: task.priority for task in after}["y-4"] == 9
     assert {task.payload for task in after} == {f"[{n}]" for n in range(8)}
 
 

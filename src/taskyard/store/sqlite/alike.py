@@ -32,8 +32,11 @@ def grouped(tasks: Sequence[NewTask], first: int) -> Groups | None:
     groups: dict[object, dict[int, NewTask]] = {}
     for no, (form, task) in enumerate(zip(map(_form, tasks), tasks, strict=True), first):
         groups.setdefault(form, {})[no] = task
-    few = len(groups) == 1 or len(groups) * LEAST_OF_A_GROUP <= len(tasks)
-    return list(groups.values()) if few else None
+    if len(groups) > 1 and len(groups) * LEAST_OF_A_GROUP > len(tasks):
+        return None
+    if len(groups) > 1 and len({task.id for task in tasks}) < len(tasks):
+        return None  # of two with one id the first counts, whichever group is saved first
+    return list(groups.values())
 
 
 def save(tx: Tx, groups: Groups) -> int:
