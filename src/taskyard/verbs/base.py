@@ -10,6 +10,7 @@ from taskyard.bridge import Bridge
 from taskyard.domain.classify import Classifier
 from taskyard.domain.cron import Cron
 from taskyard.domain.retention import Retention
+from taskyard.engine.enqueuer import Enqueuer
 from taskyard.engine.hooks import Hooks
 from taskyard.engine.notifier import Notifier
 from taskyard.engine.registry import Registry
@@ -30,6 +31,7 @@ class Ground:
     _hooks: Hooks
     _declared_crons: dict[str, Cron]
     store: Store
+    _enqueuer: Enqueuer
     _notifier: Notifier
     _waiting: WaitingRoom
     _workers: list[Worker]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from taskyard.engine.enqueuer import Enqueuer
 from taskyard.engine.notifier import Notifier
 from taskyard.engine.waiting import WaitingRoom
 from taskyard.forks import leave_behind, mind_forks
@@ -14,6 +15,7 @@ class Life(Ground):
     def _settle(self, store: Store | None = None) -> None:
         """Make everything that belongs to this process."""
         self.store = open_store(self.url) if store is None else store
+        self._enqueuer = Enqueuer(self.store)
         self._notifier = Notifier(self.store)
         self._waiting = WaitingRoom(self.store, self._notifier)
         self._workers = []
@@ -21,7 +23,7 @@ class Life(Ground):
 
     def begin_anew(self) -> None:
         """In a forked child: the parent's store, workers and waiting callers are not ours."""
-        leave_behind(self.store, self._notifier, self._waiting, self._workers)
+        leave_behind(self.store, self._enqueuer, self._notifier, self._waiting, self._workers)
         self._settle()
 
     async def exists(self) -> bool:
@@ -40,6 +42,7 @@ class Life(Ground):
         for worker in self._workers:
             await worker.stop()
         self._workers.clear()
+        await self._enqueuer.stop()
         await self._waiting.stop()
         self._notifier.stop()
         await self.store.close()

@@ -34,6 +34,7 @@ class Twin(EveryVerb):
 
     async def close(self) -> None:
         if is_in_memory(self.url):
+            await self._enqueuer.stop()
             await self._waiting.stop()
             self._notifier.stop()
         else:

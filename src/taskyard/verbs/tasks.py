@@ -32,7 +32,7 @@ class TaskVerbs(Ground):
 
     async def enqueue(self, *tasks: NewTask) -> list[Enqueue]:
         """Save these tasks, all or none: `await yard.enqueue(a.new(1), b.new(2))`."""
-        answers = await self.store.enqueue(tasks)
+        answers = await self._enqueuer.enqueue(tasks)
         journal.enqueued(tasks, answers)
         self._notifier.ring()
         return answers
