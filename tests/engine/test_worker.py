@@ -13,8 +13,7 @@ import pytest
 
 from taskyard import Context, State, Yard
 from taskyard.domain.errors import StoreUnavailable
-from taskyard.domain.node import Hold, NewNode, News, Usage
-from taskyard.engine.hand import Hand
+from taskyard.domain.node import NewNode, News, Usage
 from taskyard.engine.heartbeat import EXIT_LEASE_ENDED, EXIT_LOOP_BLOCKED, Heartbeat, lease_time
 from taskyard.store.port import Claim, ClaimRequest, Turn
 from tests.engine.waits import ended, found, running, until, working
@@ -574,12 +573,6 @@ async def test_beats_go_on_while_the_loop_is_blocked() -> None:
     await beating.stop()
     assert len(beats) >= 5
     assert not left.done()
-
-
-def test_a_hand_claims_ahead_only_while_slots_turn_over_quickly() -> None:
-    hand = Hand(10)
-    assert hand.reserve == 0
-    assert not hand.knows(Hold(1, 1))
 
 
 @pytest.mark.spec("engine-28", "engine-23")

@@ -20,7 +20,7 @@ from taskyard.domain.task import Claimed, TaskError
 POISON_LOSSES = 3
 
 
-class Succeeded(msgspec.Struct, frozen=True, tag=True):
+class Succeeded(msgspec.Struct, frozen=True, tag=True, gc=False):
     result: str | None = None  # JSON
 
 
@@ -60,7 +60,7 @@ class Died(msgspec.Struct, frozen=True, tag=True):
 Outcome = Succeeded | Failed | Snoozed | Stopped | Paused | Released | Died
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class Verdict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One fenced write: it holds only while (no, attempt, lease) is the accepted attempt.
 
     The lease counts because a server that lost its last writes gives their attempts out again.
@@ -94,6 +94,8 @@ class Stale(msgspec.Struct, frozen=True, gc=False):
 
 def decide(task: Claimed, outcome: Outcome, policy: RetryPolicy) -> Verdict:
     """What becomes of a task whose body ended like this."""
+    if isinstance(outcome, Succeeded):
+        return _completed(task, outcome)  # most do: what a worker can do hangs on this
 
     def verdict(
         state: State,
@@ -122,8 +124,6 @@ def decide(task: Claimed, outcome: Outcome, policy: RetryPolicy) -> Verdict:
         )
 
     match outcome:
-        case Succeeded(result):
-            return verdict(State.COMPLETED, Reason.FINISHED, result=result)
         case Failed(error, reason, retry, after):
             charged = task.charged + 1
             again = retry and allows(State.RUNNING, State.PENDING, reason)
@@ -151,6 +151,19 @@ def decide(task: Claimed, outcome: Outcome, policy: RetryPolicy) -> Verdict:
             return verdict(State.PENDING, Reason.LOST, error=error, delay=delay, losses=1)
         case _:
             assert_never(outcome)
+
+
+def _completed(task: Claimed, outcome: Succeeded) -> Verdict:
+    return Verdict(
+        no=task.no,
+        id=task.id,
+        attempt=task.attempt,
+        lease=task.lease,
+        state=State.COMPLETED,
+        reason=Reason.FINISHED,
+        charge=1,
+        result=outcome.result,
+    )
 
 
 def heed(verdict: Verdict, asked: str | None) -> Verdict:

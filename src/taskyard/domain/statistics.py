@@ -6,6 +6,7 @@ Times fall into classes a fifth apart, so a percentile is right to within a tent
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable
 
@@ -33,10 +34,13 @@ class Count(msgspec.Struct, frozen=True):
     bucket: int = 0
 
 
+_BOUNDS = [SMALLEST * STEP**bucket for bucket in range(100)]  # to two hours
+
+
 def bucket_of(seconds: float) -> int:
     """The class of times this one is in."""
-    if seconds <= SMALLEST:
-        return 0
+    if seconds <= _BOUNDS[-1]:
+        return bisect_left(_BOUNDS, seconds)
     return math.ceil(math.log(seconds / SMALLEST) / _LOG_STEP)
 
 

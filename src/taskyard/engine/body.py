@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from taskyard.domain import points
 from taskyard.domain.outcome import Failed, Outcome, Succeeded
 from taskyard.domain.points import Point, reach
 from taskyard.domain.state import Reason
@@ -12,16 +13,17 @@ from taskyard.engine.job import Job, Stop
 
 
 async def run_coroutine(job: Job) -> Outcome:
-    hooks = job.kind.hooks
+    hooks = job.kind.hooks or None
     value: object = None
     try:
         args, kwargs = job.arguments()
     except Exception as error:
         value, outcome = error, job.undecodable(error)
     else:
-        reach(Point.BEFORE_BODY)
+        if points.hooks:
+            reach(Point.BEFORE_BODY)
         try:
-            if hooks:
+            if hooks is not None:
                 await hooks.call(When.BEFORE, job.context)
             value = await job.kind.function(*args, **kwargs)
             outcome = job.returned(value)
@@ -33,8 +35,9 @@ async def run_coroutine(job: Job) -> Outcome:
             value, outcome = error, job.raised(error)
         except BaseException as error:
             value, outcome = error, job.raised(error)
-        reach(Point.AFTER_BODY)
-    if hooks and (about := _about(outcome, value)) is not None:
+        if points.hooks:
+            reach(Point.AFTER_BODY)
+    if hooks is not None and (about := _about(outcome, value)) is not None:
         try:
             await hooks.call(about[0], job.context, about[1])
         except GeneratorExit:
@@ -45,23 +48,25 @@ async def run_coroutine(job: Job) -> Outcome:
 
 
 def run_plain(job: Job) -> Outcome:
-    hooks = job.kind.hooks
+    hooks = job.kind.hooks or None
     value: object = None
     try:
         args, kwargs = job.arguments()
     except Exception as error:
         value, outcome = error, job.undecodable(error)
     else:
-        reach(Point.BEFORE_BODY)
+        if points.hooks:
+            reach(Point.BEFORE_BODY)
         try:
-            if hooks:
+            if hooks is not None:
                 hooks.call_blocking(When.BEFORE, job.context)
             value = job.kind.function(*args, **kwargs)
             outcome = job.overran() if job.stop is Stop.TIMEOUT else job.returned(value)
         except BaseException as error:
             value, outcome = error, job.raised(error)
-        reach(Point.AFTER_BODY)
-    if hooks and (about := _about(outcome, value)) is not None:
+        if points.hooks:
+            reach(Point.AFTER_BODY)
+    if hooks is not None and (about := _about(outcome, value)) is not None:
         try:
             hooks.call_blocking(about[0], job.context, about[1])
         except BaseException:

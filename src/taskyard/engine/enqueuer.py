@@ -31,7 +31,7 @@ class _Call:
         self.tasks = tasks
         self.ids = {task.id for task in tasks}
         self.needs = {one for task in tasks for one in task.depends_on}
-        self.text = sum(len(task.payload) for task in tasks)
+        self.text = sum([len(task.payload) for task in tasks])
         self.answers: asyncio.Future[list[Enqueue]] = asyncio.get_running_loop().create_future()
 
     def answer(self, answers: list[Enqueue]) -> None:

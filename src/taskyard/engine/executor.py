@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+import time
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from queue import SimpleQueue
@@ -18,57 +20,110 @@ from taskyard.engine.job import Job
 
 Done = Callable[[Job, Outcome], None]
 
+TURN = 0.001  # seconds after which a runner lets others have the loop
+
 
 class CoroutineExecutor:
-    """Long-lived runners that take one job after the other.
+    """Long-lived runners that take one job after the other, in the order they were started.
 
-    A task for each body would cost more than many bodies do. A runner that was cancelled, or
-    whose context variables a body has changed, is not used again.
+    A task for each body would cost more than many bodies do. While bodies do not suspend, one
+    runner is awake, and takes all jobs; if they do, each job has a runner called for it. A runner
+    that was cancelled, or whose context variables a body has changed, is not used again.
     """
 
     def __init__(self, done: Done) -> None:
         self._done = done
-        self._idle: list[asyncio.Future[Job | None]] = []
+        self._jobs: deque[Job] = deque()  # started, and taken by no runner yet
+        self._idle: list[tuple[asyncio.Task[None], asyncio.Future[bool]]] = []
         self._runners: set[asyncio.Task[None]] = set()
+        self._coming: set[asyncio.Task[None]] = set()  # called, and to look at the jobs soon
+        self._is_telling = False  # a runner tells of an end, and looks at the jobs after that
+        self._inside: Job | None = None  # the last body that was entered, if it was not left yet
+        self._suspend = False  # whether bodies do, as far as was seen last
 
     def start(self, job: Job) -> None:
-        while self._idle:
-            waiting = self._idle.pop()
-            if not waiting.done():
-                waiting.set_result(job)
-                return
-        runner = asyncio.create_task(self._run(job), name="taskyard-runner")
-        self._runners.add(runner)
-        runner.add_done_callback(self._runners.discard)
+        self._jobs.append(job)
+        if not self._is_telling:
+            self._call()
 
     async def stop(self) -> None:
-        for waiting in self._idle:
-            if not waiting.done():
-                waiting.set_result(None)
+        for _, called in self._idle:
+            if not called.done():
+                called.set_result(False)
         self._idle.clear()
         if self._runners:
             await asyncio.gather(*self._runners, return_exceptions=True)
 
-    async def _run(self, first: Job) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _call(self) -> None:
+        """See that enough runners look at the jobs."""
+        enough = len(self._jobs) if self._suspend else 1
+        while len(self._coming) < enough:
+            self._coming.add(self._woken() or self._made())
+
+    def _woken(self) -> asyncio.Task[None] | None:
+        while self._idle:
+            runner, called = self._idle.pop()
+            if not called.done():
+                called.set_result(True)
+                return runner
+        return None
+
+    def _made(self) -> asyncio.Task[None]:
+        runner = asyncio.create_task(self._run(), name="taskyard-runner")
+        runner.add_done_callback(self._ended)
+        self._runners.add(runner)
+        return runner
+
+    def _ended(self, runner: asyncio.Task[None]) -> None:
+        """Perhaps cut down on its way to the jobs."""
+        self._runners.discard(runner)
+        self._coming.discard(runner)
+        if self._jobs:
+            self._call()
+
+    async def _run(self) -> None:
+        runner = asyncio.current_task()
+        assert runner is not None
         fresh = contextvars.copy_context()
         loop = asyncio.get_running_loop()
-        job: Job | None = first
-        while job is not None:
-            job.cancel = partial(_cancel, task)
-            outcome = await run_coroutine(job)
-            job.cancel = _gone
-            spoilt = task.cancelling() > 0 or contextvars.copy_context() != fresh
-            while task.cancelling():
-                task.uncancel()
-            waiting: asyncio.Future[Job | None] = loop.create_future()
-            if not spoilt:
-                self._idle.append(waiting)
+        cancel = partial(_cancel, runner)
+        stays = True
+        while stays:
+            self._coming.discard(runner)
+            self._suspend = self._suspend or self._inside is not None
+            turn_ends = time.monotonic() + TURN
+            while self._jobs and time.monotonic() < turn_ends:
+                job = self._next()
+                job.cancel = cancel
+                outcome = await run_coroutine(job)
+                job.cancel = _gone
+                self._suspend, self._inside = self._inside is not job, None
+                if runner.cancelling() or contextvars.copy_context() != fresh:
+                    while runner.cancelling():
+                        runner.uncancel()
+                    self._done(job, outcome)
+                    return
+                self._tell(job, outcome)
+            if self._jobs and not self._coming:
+                self._coming.add(runner)
+                await asyncio.sleep(0)
+            else:
+                called: asyncio.Future[bool] = loop.create_future()
+                self._idle.append((runner, called))
+                stays = await called
+
+    def _next(self) -> Job:
+        job = self._inside = self._jobs.popleft()
+        if self._jobs:
+            self._call()  # this body may suspend
+        return job
+
+    def _tell(self, job: Job, outcome: Outcome) -> None:
+        self._is_telling = True
+        try:
             self._done(job, outcome)
-            if spoilt:
-                return
-            job = await waiting
+        finally:
+            self._is_telling = False
 
 
 class ThreadExecutor:

@@ -12,7 +12,10 @@ from taskyard.domain.outcome import Verdict
 from taskyard.engine.job import Job
 
 QUICK = 0.01  # seconds; bodies that end sooner may be claimed ahead
-MAX_RESERVE = 500
+AHEAD = 0.05  # seconds of work that may wait here
+MAX_AHEAD = 500  # of one claim
+MAX_RESERVE = 2 * MAX_AHEAD  # one runs while the next one comes
+TINY = 1e-6  # seconds
 STARTED_LATE = 0.1  # seconds after which a task claimed ahead is given back, or told as started
 
 
@@ -36,8 +39,17 @@ class Hand:
 
     @property
     def reserve(self) -> int:
-        """How many may wait here for a slot: some only while slots turn over in milliseconds."""
-        return min(MAX_RESERVE, self.slots * 10) if self._run_seconds < QUICK else 0
+        """How many may wait here for a slot: none unless slots turn over in milliseconds, and then
+        what they get through in a moment."""
+        if self._run_seconds >= QUICK:
+            return 0
+        return min(MAX_RESERVE, int(self.slots * AHEAD / max(self._run_seconds, TINY)))
+
+    @property
+    def free_reserve(self) -> int:
+        """How many of those one claim may bring now: none until that is worth a claim."""
+        free = self.reserve - len(self.ahead)
+        return min(MAX_AHEAD, free) if free > self.reserve // 2 else 0
 
     def numbers(self) -> set[int]:
         """Of the tasks in our hands, in whatever way."""
@@ -53,8 +65,7 @@ class Hand:
             del self.running[job.claimed.no]
             self.unmarked.pop(job.claimed.no, None)
         if job.started is not None:
-            seconds = time.monotonic() - job.started
-            self._run_seconds += (seconds - self._run_seconds) * 0.1
+            self._run_seconds += (job.ran - self._run_seconds) * 0.1
         if not self.running:
             self._emptied.set()
 

@@ -68,6 +68,7 @@ class Job:
         "context",
         "deadline",
         "kind",
+        "ran",
         "started",
         "stop",
         "style",
@@ -82,6 +83,7 @@ class Job:
         self.context = context
         self.taken = time.monotonic()
         self.started: float | None = None
+        self.ran = 0.0  # seconds, when it has ended
         self.deadline = float("inf")
         self.stop: Stop | None = None
         self.asked = 0.0
@@ -91,6 +93,10 @@ class Job:
     def begin(self) -> None:
         self.started = time.monotonic()
         self.deadline = self.started + self.claimed.timeout
+
+    def end(self) -> None:
+        if self.started is not None:
+            self.ran = time.monotonic() - self.started
 
     def ask(self, stop: Stop) -> None:
         """Ask the body to stop. The first reason stays, but a lost attempt is lost."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -56,25 +55,25 @@ def finished(job: Job, outcome: Outcome, verdict: Verdict) -> None:
             state=verdict.state.value,
             reason=(outcome.reason if isinstance(outcome, Failed) else Reason.LOST).value,
             error=f"{outcome.error.type}: {outcome.error.message}",
-            seconds=_seconds(job),
+            seconds=round(job.ran, 6),
             **({} if verdict.delay is None else {"again_in": verdict.delay}),
             **({"stack": outcome.error.stack} if outcome.error.stack else {}),
         )
     elif _plain.isEnabledFor(logging.DEBUG):
         reason = "paused" if isinstance(outcome, Paused) else verdict.reason.value
         log.debug(
-            "finish", **_about(job), state=verdict.state.value, reason=reason, seconds=_seconds(job)
+            "finish",
+            **_about(job),
+            state=verdict.state.value,
+            reason=reason,
+            seconds=round(job.ran, 6),
         )
 
 
 def dropped(job: Job) -> None:
     """Its body has ended, and nobody wants to know how: the attempt is another's by now."""
-    log.info("a lost attempt has ended", **_about(job), seconds=_seconds(job))
+    log.info("a lost attempt has ended", **_about(job), seconds=round(job.ran, 6))
 
 
 def _about(job: Job) -> dict[str, Any]:
     return {"task": job.claimed.id, "kind": job.kind.name, "attempt": job.claimed.attempt}
-
-
-def _seconds(job: Job) -> float:
-    return 0.0 if job.started is None else round(time.monotonic() - job.started, 6)

@@ -162,10 +162,8 @@ class Pump:
             return self._in_doubt
         if not self._claiming or not self._may_claim():
             return None
-        room, reserve = self._hand.room, self._hand.reserve
-        ahead = max(0, reserve - len(self._hand.ahead))
-        useful = room > 0 or ahead > reserve // 2
-        if not useful or not (self._hungry or self._hand.verdicts):
+        room, ahead = self._hand.room, self._hand.free_reserve
+        if not (room or ahead) or not (self._hungry or self._hand.verdicts):
             return None
         self._number += 1
         self._looked = time.monotonic()
@@ -214,8 +212,10 @@ class Pump:
         return verdicts
 
     def _written(self, verdicts: list[Verdict], stale: list[Stale]) -> None:
+        if not stale:
+            self._on_end(verdicts)
+            return
         refused = {(answer.no, answer.attempt) for answer in stale}
         for no, attempt in refused:
             log.warning("stale attempt: its outcome was refused", no=no, attempt=attempt)
-        if verdicts:
-            self._on_end([v for v in verdicts if (v.no, v.attempt) not in refused])
+        self._on_end([v for v in verdicts if (v.no, v.attempt) not in refused])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections import Counter, defaultdict
 
 from taskyard.domain.clock import micros
@@ -23,12 +22,12 @@ log = logger("tally")
 
 
 class _Figures:
-    """Of one kind in one lane. Times are put into classes many at once."""
+    """Of one kind in one lane. They are counted, and put into classes, many at once."""
 
     __slots__ = ("ended", "ran", "waited")
 
     def __init__(self) -> None:
-        self.ended: Counter[str] = Counter()
+        self.ended: list[str] = []
         self.ran: list[float] = []
         self.waited: list[float] = []
 
@@ -47,9 +46,9 @@ class Tally:
 
     def add(self, job: Job, outcome: Outcome, verdict: Verdict) -> None:
         figures = self._figures[job.kind.name, job.claimed.lane]
-        figures.ended[how_it_ended(outcome, verdict)] += 1
+        figures.ended.append(how_it_ended(outcome, verdict))
         figures.waited.append(job.claimed.waited)
-        figures.ran.append(0.0 if job.started is None else time.monotonic() - job.started)
+        figures.ran.append(job.ran)
         if len(figures.ran) >= MOST_TIMES:
             self._fold()
 
@@ -57,7 +56,7 @@ class Tally:
         """Into counts. Whatever has been added so far needs no more room, however much it was."""
         counts = self._counts
         for (kind, lane), figures in self._figures.items():
-            for what, n in figures.ended.items():
+            for what, n in Counter(figures.ended).items():
                 counts[kind, lane, what, 0] += n
             for what, times in ((RUN, figures.ran), (WAIT, figures.waited)):
                 for bucket, n in Counter(map(bucket_of, times)).items():

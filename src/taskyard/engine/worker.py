@@ -332,6 +332,7 @@ class Worker:
             self._begin(job)
 
     def _done(self, job: Job, outcome: Outcome) -> None:
+        job.end()
         self.hand.ended(job)
         self._pauses.ended(job)
         if job.stop is Stop.LOST:

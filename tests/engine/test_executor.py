@@ -1,0 +1,215 @@
+"""How runners share the bodies of coroutines."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any, cast
+
+import pytest
+
+from taskyard.domain.outcome import Outcome, Released, Succeeded
+from taskyard.domain.task import Claimed
+from taskyard.engine.context import Context, Desk
+from taskyard.engine.executor import TURN, CoroutineExecutor
+from taskyard.engine.job import Job, Stop
+from taskyard.engine.log import logger
+from taskyard.engine.registry import Kind
+
+pytestmark = pytest.mark.spec("engine-33")
+
+WHO: contextvars.ContextVar[str] = contextvars.ContextVar("WHO", default="nobody")
+
+
+class Bodies:
+    """An executor, and what became of the jobs that were given to it."""
+
+    def __init__(self) -> None:
+        self.executor = CoroutineExecutor(self._done)
+        self.outcomes: dict[int, Outcome] = {}
+        self.on_done: Callable[[Job], None] = lambda _: None
+        self._enough = asyncio.Event()
+        self._wanted = 0
+
+    def _done(self, job: Job, outcome: Outcome) -> None:
+        self.outcomes[job.claimed.no] = outcome
+        self.on_done(job)
+        if len(self.outcomes) >= self._wanted:
+            self._enough.set()
+
+    def start(self, no: int, function: Any) -> Job:
+        kind = Kind(f"kind{no}", function)
+        claimed = Claimed(no, str(no), kind.name, "default", 1, 0, 4, 60.0, f'{{"n":{no}}}')
+        loop = asyncio.get_running_loop()
+        job = Job(claimed, kind, Context(claimed, cast(Desk, None), logger("test"), loop))
+        self.executor.start(job)
+        return job
+
+    async def ended(self, count: int) -> None:
+        self._wanted = count
+        if len(self.outcomes) < count:
+            self._enough.clear()
+            async with asyncio.timeout(20):
+                await self._enough.wait()
+
+    @property
+    def runners(self) -> list[asyncio.Task[Any]]:
+        return [task for task in asyncio.all_tasks() if task.get_name() == "taskyard-runner"]
+
+
+@pytest.fixture
+async def bodies() -> AsyncIterator[Bodies]:
+    bodies = Bodies()
+    yield bodies
+    async with asyncio.timeout(20):
+        await bodies.executor.stop()
+    assert not bodies.runners
+
+
+async def test_bodies_that_do_not_suspend_need_few_runners_and_keep_their_order(
+    bodies: Bodies,
+) -> None:
+    order: list[int] = []
+
+    async def work(n: int) -> None:
+        order.append(n)
+
+    def go_on(job: Job) -> None:
+        if job.claimed.no < 950:
+            bodies.start(job.claimed.no + 50, work)
+
+    bodies.on_done = go_on
+    for no in range(50):
+        bodies.start(no, work)
+    await bodies.ended(1000)
+    assert order == list(range(1000))
+    assert len(bodies.runners) <= 2
+
+
+async def test_bodies_that_wait_all_run_at_once(bodies: Bodies) -> None:
+    go = asyncio.Event()
+    inside: set[int] = set()
+    all_inside = asyncio.Event()
+
+    async def work(n: int) -> None:
+        inside.add(n)
+        if len(inside) == 60:
+            all_inside.set()
+        await go.wait()
+
+    for no in range(60):
+        bodies.start(no, work)
+    async with asyncio.timeout(20):
+        await all_inside.wait()
+    go.set()
+    await bodies.ended(60)
+    assert set(bodies.outcomes.values()) == {Succeeded()}
+
+
+async def test_one_that_waits_holds_up_none_behind_it(bodies: Bodies) -> None:
+    go = asyncio.Event()
+
+    async def waits(n: int) -> None:
+        await go.wait()
+
+    async def quick(n: int) -> None: ...
+
+    bodies.start(0, quick)
+    await bodies.ended(1)  # as far as was seen, bodies do not suspend
+    for no in range(1, 11):
+        bodies.start(no, waits if no % 2 else quick)
+    await bodies.ended(6)
+    assert sorted(bodies.outcomes) == [0, 2, 4, 6, 8, 10]
+    go.set()
+    await bodies.ended(11)
+
+
+async def test_the_loop_has_its_turn_between_bodies(bodies: Bodies) -> None:
+    """However many of them there are, and though none of them suspends."""
+    turns = 0
+
+    async def work(n: int) -> None:
+        begun = time.monotonic()
+        while time.monotonic() - begun < TURN:
+            pass
+
+    def tick() -> None:
+        nonlocal turns
+        turns += 1
+        if len(bodies.outcomes) < 30:
+            asyncio.get_running_loop().call_soon(tick)
+
+    for no in range(30):
+        bodies.start(no, work)
+    tick()
+    await bodies.ended(30)
+    assert turns >= 30
+
+
+async def test_a_variable_that_one_body_sets_is_not_seen_by_the_next(bodies: Bodies) -> None:
+    seen: list[str] = []
+
+    async def work(n: int) -> None:
+        seen.append(WHO.get())
+        WHO.set(str(n))
+
+    for no in range(20):
+        bodies.start(no, work)
+    await bodies.ended(20)
+    assert seen == ["nobody"] * 20
+
+
+async def test_a_cancel_reaches_its_own_body_only(bodies: Bodies) -> None:
+    go = asyncio.Event()
+    inside = 0
+    all_inside = asyncio.Event()
+
+    async def work(n: int) -> None:
+        nonlocal inside
+        inside += 1
+        if inside == 10:
+            all_inside.set()
+        await go.wait()
+
+    jobs = [bodies.start(no, work) for no in range(10)]
+    await all_inside.wait()
+    for job in jobs[::2]:
+        job.ask(Stop.DRAIN)
+    await bodies.ended(5)
+    assert bodies.outcomes == {no: Released() for no in range(0, 10, 2)}
+    go.set()
+    await bodies.ended(10)
+    assert [bodies.outcomes[no] for no in range(1, 10, 2)] == [Succeeded()] * 5
+
+
+@pytest.mark.parametrize("idle", [True, False], ids=["that was idle", "that was made for it"])
+async def test_the_jobs_of_a_runner_that_is_cut_down_on_its_way_are_done(
+    bodies: Bodies, idle: bool
+) -> None:
+    async def work(n: int) -> None: ...
+
+    if idle:
+        bodies.start(0, work)
+        await bodies.ended(1)
+    for no in range(1, 4):
+        bodies.start(no, work)
+    [runner] = bodies.runners
+    runner.cancel()
+    await bodies.ended(4 if idle else 3)
+
+
+async def test_a_job_whose_end_cannot_be_told_does_not_hold_up_the_others(bodies: Bodies) -> None:
+    def breaks(job: Job) -> None:
+        if job.claimed.no == 1:
+            raise ValueError("a bug")
+
+    async def work(n: int) -> None: ...
+
+    heard: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: heard.append(context))
+    bodies.on_done = breaks
+    for no in range(5):
+        bodies.start(no, work)
+    await bodies.ended(5)
