@@ -23,6 +23,7 @@ from taskyard.engine.registry import Kind
 from taskyard.engine.versions import Migration
 from taskyard.handle import Handle, Office, SyncHandle
 from taskyard.options import (
+    NOTHING_SAID,
     ClashName,
     HasId,
     IfKeyHeld,
@@ -58,7 +59,7 @@ class TaskKind(Generic[P, R]):
     def __init__(self, kind: Kind, entrance: Entrance, options: Options | None = None) -> None:
         self.kind = kind
         self._entrance = entrance
-        self._options = options or Options()
+        self._options = options or NOTHING_SAID
         self.name = kind.name
         self.function = kind.function
 
@@ -113,14 +114,17 @@ class TaskKind(Generic[P, R]):
 
     def new(self, *args: P.args, **kwargs: P.kwargs) -> NewTask:
         """The task for these arguments, checked but not saved: for `yard.enqueue(*tasks)`."""
-        return self.from_payload(self.kind.signature.encode(args, kwargs))
+        return self._task(self.kind.signature.encode(args, kwargs))
 
     def from_payload(self, payload: str) -> NewTask:
         """The task for arguments that come as a JSON object, checked all the same."""
+        return self._task(self.kind.signature.encode_json(payload))
+
+    def _task(self, payload: str) -> NewTask:
         kind, options = self.kind, self._options
         task = NewTask(
             kind=kind.route,
-            payload=kind.signature.encode_json(payload),
+            payload=payload,
             id=options.id or new_task_id(),
             lane=kind.lane if options.lane is None else options.lane,
             priority=kind.priority if options.priority is None else options.priority,

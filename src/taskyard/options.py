@@ -56,6 +56,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     def then(self, later: Options) -> Options:
         """These, and what was said later."""
+        if self is NOTHING_SAID:
+            return later
         said = msgspec.structs.asdict(later)
         return msgspec.structs.replace(
             self, **{name: value for name, value in said.items() if value not in (None, ())}
@@ -67,6 +69,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
                 raise InvalidOption("on_duplicate goes with dedup, which names the key")
             return None
         return Dedup(self.dedup, self.dedup_until or Until.END, self.on_duplicate or Clash.KEEP)
+
+
+NOTHING_SAID = Options()
 
 
 def names(option: str, given: Iterable[str]) -> tuple[str, ...]:

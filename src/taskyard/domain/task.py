@@ -28,6 +28,7 @@ MAX_CHECKPOINT_BYTES = 1_000_000
 MAX_CHARGED = 1_000_000
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]  # ten bits each
 
 
 def new_task_id() -> str:
@@ -35,8 +36,15 @@ def new_task_id() -> str:
 
     The caller makes the id so that an enqueue whose answer was lost can simply be repeated.
     """
-    number = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10))
-    return "".join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
+    # Written out pair by pair: every enqueue waits for this.
+    pair, time_ms, noise = _PAIRS, time.time_ns() // 1_000_000, os.urandom(10)
+    one, two = int.from_bytes(noise[:5]), int.from_bytes(noise[5:])
+    return (
+        f"{pair[time_ms >> 40]}{pair[time_ms >> 30 & 1023]}{pair[time_ms >> 20 & 1023]}"
+        f"{pair[time_ms >> 10 & 1023]}{pair[time_ms & 1023]}"
+        f"{pair[one >> 30]}{pair[one >> 20 & 1023]}{pair[one >> 10 & 1023]}{pair[one & 1023]}"
+        f"{pair[two >> 30]}{pair[two >> 20 & 1023]}{pair[two >> 10 & 1023]}{pair[two & 1023]}"
+    )
 
 
 class Until(StrEnum):
@@ -93,7 +101,8 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
         check_name("kind", self.kind)
         check_name("lane", self.lane)
         check_name("id", self.id)
-        self._check_names()
+        if self.keys or self.dedup is not None or self.depends_on:
+            self._check_names()
         if len(self.group) > MAX_NAME:
             raise InvalidOption(f"group is longer than {MAX_NAME} characters")
         check_priority(self.priority)
@@ -105,8 +114,11 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidOption(
                 f"max_charged must be 1 or more and at most {MAX_CHARGED:,}, not {self.max_charged}"
             )
-        self._check_times()
-        size = len(self.payload.encode())
+        if self.delay is not None or self.run_at is not None or self.deadline is not None:
+            self._check_times()
+        size = len(self.payload)
+        if not self.payload.isascii():
+            size = len(self.payload.encode())
         if size > max_payload:
             raise PayloadTooLarge(
                 f"the payload of this {self.kind} task is {size:,} bytes, the limit is "
@@ -153,12 +165,13 @@ def check_priority(priority: int) -> None:
 
 
 def check_name(what: str, name: str) -> None:
+    if 0 < len(name) <= MAX_NAME and name.isprintable():
+        return
     if not name:
         raise InvalidOption(f"{what} must not be empty")
     if len(name) > MAX_NAME:
         raise InvalidOption(f"{what} is longer than {MAX_NAME} characters: {name[:40]}…")
-    if not name.isprintable():
-        raise InvalidOption(f"{what} contains a character that cannot be printed: {name!r}")
+    raise InvalidOption(f"{what} contains a character that cannot be printed: {name!r}")
 
 
 class TaskError(msgspec.Struct, frozen=True):

@@ -31,6 +31,9 @@ class Signature:
             self._refuse_unusable(parameter, hints)
         self.parameters = {each.name: hints.get(each.name, Any) for each in own}
         self._binding = inspect.Signature(own)
+        by_place = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        self._by_place = [each.name for each in own if each.kind is by_place]
+        self._required = {each.name for each in own if each.default is each.empty}
         self._decoder = self._decoder_of([_field(parameter, hints) for parameter in own])
         self._result = _result_decoder(hints.get("return", Any))
 
@@ -55,18 +58,29 @@ class Signature:
 
     def encode(self, args: tuple[object, ...], kwargs: dict[str, object]) -> str:
         """The payload for these arguments, proven to be what the worker can decode."""
+        arguments = self._bound(args, kwargs)
         try:
-            bound = self._binding.bind(*args, **kwargs)
-        except TypeError as error:
-            raise InvalidArguments(f"task {self._kind}: {error}") from None
-        try:
-            payload = msgspec.json.encode(bound.arguments)
+            payload = msgspec.json.encode(arguments)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise InvalidArguments(
                 f"task {self._kind}: an argument cannot be written as JSON: {error}"
             ) from None
         self._check(payload)
         return payload.decode()
+
+    def _bound(self, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, object]:
+        """By name, in the order of the parameters."""
+        given = {**kwargs}
+        given.update(zip(self._by_place, args, strict=False))
+        bound = {name: given[name] for name in self.parameters if name in given}
+        # The same as `bind` below in a fifth of its time; whatever is wrong is left to that.
+        is_complete = len(bound) == len(self.parameters) or bound.keys() >= self._required
+        if is_complete and len(bound) == len(args) + len(kwargs):
+            return bound
+        try:
+            return self._binding.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise InvalidArguments(f"task {self._kind}: {error}") from None
 
     def encode_json(self, payload: str) -> str:
         """A payload that came as JSON text, checked."""
