@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from taskyard.bridge import Bridge
 from taskyard.domain.classify import Classifier
@@ -13,9 +13,11 @@ from taskyard.domain.retention import Retention
 from taskyard.engine.hooks import Hooks
 from taskyard.engine.registry import Registry
 from taskyard.settings import load
-from taskyard.trial import Testing
 from taskyard.verbs.every import EveryVerb
 from taskyard.verbs.sync import SyncYard, Twin
+
+if TYPE_CHECKING:
+    from taskyard.trial import Testing
 
 
 class Yard(EveryVerb):
@@ -49,6 +51,8 @@ class Yard(EveryVerb):
         `async with yard.testing() as trial:`, or `with` in a test that blocks;
         docs/guides/testing.md.
         """
+        from taskyard.trial import Testing  # noqa: PLC0415 - for tests only
+
         return Testing(self, start=start, capabilities=capabilities)
 
     async def __aenter__(self) -> Self:

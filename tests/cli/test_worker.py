@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from taskyard.engine.usage import EXIT_MEMORY
+from taskyard.engine.worker import EXIT_MEMORY
 from tests.cli.program import Program
 
 

@@ -14,7 +14,7 @@ import pytest
 from taskyard import State, Yard
 from taskyard.domain.errors import InvalidOption
 from taskyard.domain.node import Usage
-from taskyard.engine.usage import EXIT_MEMORY
+from taskyard.engine.worker import EXIT_MEMORY
 from tests.engine.waits import found, running, working
 from tests.servers.urls import STORES, fresh_url
 

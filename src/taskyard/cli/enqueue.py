@@ -10,7 +10,6 @@ import msgspec
 import typer
 
 from taskyard.cli.application import load_yard
-from taskyard.cli.logs import set_up_logs
 from taskyard.cli.machine import parsed, plain, pretty, print_json
 from taskyard.cli.target import AppArgument, Json
 from taskyard.cli.text import clean
@@ -92,6 +91,8 @@ def enqueue(
     """
     if timeout_wait is not None and not wait:
         raise InvalidOption("--timeout-wait goes with --wait")
+    from taskyard.cli.logs import set_up_logs  # noqa: PLC0415 - structlog is slow to import
+
     set_up_logs(LogLevel.WARNING, LogFormat.JSON if as_json else LogFormat.TEXT)
     yard = load_yard(app)
     chosen = yard.kind(kind).options(

@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import typer
 
 from taskyard.cli.application import load_yard
-from taskyard.cli.logs import set_up_logs
 from taskyard.domain.errors import ConfigurationError, InvalidOption
 from taskyard.settings import LogFormat, LogLevel, load, read_size
 from taskyard.yard import Yard
@@ -94,6 +93,8 @@ def worker(
             }
         )
     ).settings
+    from taskyard.cli.logs import set_up_logs  # noqa: PLC0415 - structlog is slow to import
+
     set_up_logs(settings.log.level, settings.log.format)
     if settings.app is None:
         raise InvalidOption(

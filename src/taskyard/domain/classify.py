@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any
 
@@ -67,6 +66,8 @@ def _seconds(header: str) -> float:
     try:
         return float(header)
     except ValueError:
+        from email.utils import parsedate_to_datetime  # noqa: PLC0415 - seldom needed, and slow
+
         until = parsedate_to_datetime(header)
         return max(0.0, (until - datetime.now(UTC)).total_seconds())
 

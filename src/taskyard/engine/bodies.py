@@ -8,7 +8,6 @@ from collections.abc import Callable
 from taskyard.domain.outcome import Outcome
 from taskyard.engine.context import Desk
 from taskyard.engine.executor import CoroutineExecutor, Done, ThreadExecutor
-from taskyard.engine.isolate.executor import ProcessExecutor
 from taskyard.engine.isolate.place import require_importable
 from taskyard.engine.job import Job
 from taskyard.engine.log import logger
@@ -32,6 +31,9 @@ class Bodies:
         grace: float,
         lease_seconds: float,
     ) -> None:
+        # Only those who work need it.
+        from taskyard.engine.isolate.executor import ProcessExecutor  # noqa: PLC0415
+
         self._done = done
         self._on_start = on_start
         self._coroutines = CoroutineExecutor(done)

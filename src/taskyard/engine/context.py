@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 import msgspec
-import structlog
 
 from taskyard.domain.errors import InvalidOption, PayloadTooLarge, StaleAttempt
 from taskyard.domain.node import Hold
 from taskyard.domain.task import MAX_CHECKPOINT_BYTES, Claimed, Enqueue, NewTask, Progress
 from taskyard.engine.dependencies import Returns, plain, result_of
+from taskyard.engine.log import Logger
 from taskyard.engine.resources import Resource, Resources
 from taskyard.store.port import Ending
+
+if TYPE_CHECKING:
+    from structlog.stdlib import BoundLogger
 
 T = TypeVar("T")
 
@@ -50,7 +53,7 @@ class Context:
         self,
         claimed: Claimed,
         desk: Desk,
-        log: structlog.stdlib.BoundLogger,
+        log: Logger,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._claimed = claimed
@@ -84,7 +87,7 @@ class Context:
         return self._claimed.hold
 
     @property
-    def log(self) -> structlog.stdlib.BoundLogger:
+    def log(self) -> BoundLogger:
         return self._log.bind(task=self.id, kind=self.kind, attempt=self.attempt)
 
     @property

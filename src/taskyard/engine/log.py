@@ -4,38 +4,87 @@ from __future__ import annotations
 
 import logging
 from enum import Enum
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-import structlog
-from structlog.typing import EventDict, WrappedLogger
+if TYPE_CHECKING:
+    from structlog.stdlib import BoundLogger
+    from structlog.typing import EventDict, WrappedLogger
 
 FIELDS = "taskyard"
 """The attribute of a log record that holds the event and its details, for formatters."""
 
-_as_text = structlog.processors.KeyValueRenderer(key_order=["event"])
+
+class Logger:
+    """Events are verbs of the port (`claim`, `finish`, `rescue`); details are key and value.
+
+    structlog is imported when something is first to be said: many a program enqueues a task, and
+    has nothing to say.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._plain = logging.getLogger(f"taskyard.{name}")
+
+    def debug(self, event: str, **details: Any) -> None:
+        self.log(logging.DEBUG, event, **details)
+
+    def info(self, event: str, **details: Any) -> None:
+        self.log(logging.INFO, event, **details)
+
+    def warning(self, event: str, **details: Any) -> None:
+        self.log(logging.WARNING, event, **details)
+
+    def error(self, event: str, **details: Any) -> None:
+        self.log(logging.ERROR, event, **details)
+
+    def critical(self, event: str, **details: Any) -> None:
+        self.log(logging.CRITICAL, event, **details)
+
+    def exception(self, event: str, **details: Any) -> None:
+        """An error, with the traceback of the one that is being handled."""
+        if self._plain.isEnabledFor(logging.ERROR):
+            self._bound.exception(event, **details)
+
+    def log(self, level: int, event: str, **details: Any) -> None:
+        if self._plain.isEnabledFor(level):
+            self._bound.log(level, event, **details)
+
+    def get_ready(self) -> None:
+        """Whoever works says something sooner or later, and should not have to import then."""
+        _ = self._bound
+
+    def bind(self, **details: Any) -> BoundLogger:
+        """One that says these with every event."""
+        return self._bound.bind(**details)
+
+    @cached_property
+    def _bound(self) -> BoundLogger:
+        import structlog  # noqa: PLC0415 - a fifth of the time that importing Taskyard would take
+
+        as_text = structlog.processors.KeyValueRenderer(key_order=["event"])
+
+        def render(
+            wrapped: WrappedLogger, method: str, event: EventDict
+        ) -> tuple[tuple[str], dict[str, Any]]:
+            """As text for any formatter, and as it is for one that knows better."""
+            fields = {name: _plain(value) for name, value in event.items()}
+            return (str(as_text(wrapped, method, dict(fields))),), {"extra": {FIELDS: fields}}
+
+        bound: BoundLogger = structlog.wrap_logger(
+            self._plain,
+            wrapper_class=structlog.stdlib.BoundLogger,
+            processors=[
+                structlog.stdlib.filter_by_level,
+                structlog.processors.format_exc_info,
+                structlog.stdlib.PositionalArgumentsFormatter(),
+                render,
+            ],
+        )
+        return bound
 
 
-def logger(name: str) -> structlog.stdlib.BoundLogger:
-    """Events are verbs of the port (`claim`, `finish`, `rescue`); details are key and value."""
-    bound: structlog.stdlib.BoundLogger = structlog.wrap_logger(
-        logging.getLogger(f"taskyard.{name}"),
-        wrapper_class=structlog.stdlib.BoundLogger,
-        processors=[
-            structlog.stdlib.filter_by_level,
-            structlog.processors.format_exc_info,
-            structlog.stdlib.PositionalArgumentsFormatter(),
-            _render,
-        ],
-    )
-    return bound
-
-
-def _render(
-    wrapped: WrappedLogger, method: str, event: EventDict
-) -> tuple[tuple[str], dict[str, Any]]:
-    """As text for any formatter, and as it is for one that knows better."""
-    fields = {name: _plain(value) for name, value in event.items()}
-    return (str(_as_text(wrapped, method, dict(fields))),), {"extra": {FIELDS: fields}}
+def logger(name: str) -> Logger:
+    return Logger(name)
 
 
 def _plain(value: object) -> object:

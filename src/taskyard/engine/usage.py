@@ -10,9 +10,6 @@ import psutil
 from taskyard.domain.node import Usage
 from taskyard.engine.log import logger
 
-EXIT_MEMORY = 76
-"""Of a worker that has drained because of its memory limit: its supervisor starts another."""
-
 log = logger("worker")
 
 

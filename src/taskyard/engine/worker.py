@@ -41,13 +41,15 @@ from taskyard.engine.registry import Registry, Style
 from taskyard.engine.resources import Resources
 from taskyard.engine.tally import Tally
 from taskyard.engine.timekeeper import Timekeeper
-from taskyard.engine.usage import EXIT_MEMORY, Meter
 from taskyard.engine.watchdog import Watchdog
 from taskyard.store.port import Ending, Store
 
 DEFAULT_SLOTS = 100
 DEFAULT_GRACE = 30.0
 PUT_OFF = 1.0
+
+EXIT_MEMORY = 76
+"""Of a worker that has drained because of its memory limit: its supervisor starts another."""
 
 log = logger("worker")
 
@@ -130,6 +132,10 @@ class Worker:
             self._beginning = None  # nothing is left of it: it may be tried again
 
     async def _begin_life(self, undo: AsyncExitStack) -> None:
+        # Only those who work need psutil.
+        from taskyard.engine.usage import Meter  # noqa: PLC0415
+
+        log.get_ready()
         await self._store.open()
         if self._prepare is not None:
             await self._prepare()

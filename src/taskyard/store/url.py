@@ -6,7 +6,6 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from taskyard.domain.errors import ConfigurationError
 from taskyard.store.port import Store
-from taskyard.store.sqlite.store import SqliteStore
 
 _FORMS = (
     "sqlite:///yard.db, sqlite:////absolute/path/yard.db, sqlite://:memory:, "
@@ -46,6 +45,9 @@ def allowing_migration(url: str) -> str:
 
 
 def _sqlite(url: str) -> Store:
+    """Imported when it is asked for, like the others."""
+    from taskyard.store.sqlite.store import SqliteStore  # noqa: PLC0415
+
     rest, _, query = url.removeprefix("sqlite:").partition("?")
     options = parse_qs(query, keep_blank_values=True)
     unknown = set(options) - {"namespace"}

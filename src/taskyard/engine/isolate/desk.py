@@ -7,7 +7,6 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import NoReturn, TypeVar
 
 import msgspec
-import structlog
 
 from taskyard.domain import errors
 from taskyard.domain.node import Hold
@@ -15,6 +14,7 @@ from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress
 from taskyard.engine.context import Context
 from taskyard.engine.isolate.channel import Channel
 from taskyard.engine.isolate.messages import Answer, Children, Keep, Message, Needed, Report
+from taskyard.engine.log import Logger
 from taskyard.engine.resources import Resources
 from taskyard.store.port import Ending
 
@@ -89,7 +89,7 @@ class PlainContext(Context):
         self,
         claimed: Claimed,
         channel: Channel,
-        log: structlog.stdlib.BoundLogger,
+        log: Logger,
         resources: Resources,
         runner: asyncio.Runner,
     ) -> None:
