@@ -13,7 +13,7 @@ import pytest
 from taskyard.domain.outcome import Outcome, Released, Succeeded
 from taskyard.domain.task import Claimed
 from taskyard.engine.context import Context, Desk
-from taskyard.engine.executor import TURN, CoroutineExecutor
+from taskyard.engine.executor import TURN, CoroutineExecutor, ThreadExecutor
 from taskyard.engine.job import Job, Stop
 from taskyard.engine.log import logger
 from taskyard.engine.registry import Kind
@@ -21,6 +21,13 @@ from taskyard.engine.registry import Kind
 pytestmark = pytest.mark.spec("engine-33")
 
 WHO: contextvars.ContextVar[str] = contextvars.ContextVar("WHO", default="nobody")
+
+
+def job_of(no: int, function: Any) -> Job:
+    kind = Kind("work", function)
+    claimed = Claimed(no, str(no), kind.name, "default", 1, 0, 4, 60.0, f'{{"n":{no}}}')
+    loop = asyncio.get_running_loop()
+    return Job(claimed, kind, Context(claimed, cast(Desk, None), logger("test"), loop))
 
 
 class Bodies:
@@ -40,10 +47,7 @@ class Bodies:
             self._enough.set()
 
     def start(self, no: int, function: Any) -> Job:
-        kind = Kind(f"kind{no}", function)
-        claimed = Claimed(no, str(no), kind.name, "default", 1, 0, 4, 60.0, f'{{"n":{no}}}')
-        loop = asyncio.get_running_loop()
-        job = Job(claimed, kind, Context(claimed, cast(Desk, None), logger("test"), loop))
+        job = job_of(no, function)
         self.executor.start(job)
         return job
 
@@ -213,3 +217,26 @@ async def test_a_job_whose_end_cannot_be_told_does_not_hold_up_the_others(bodies
     for no in range(5):
         bodies.start(no, work)
     await bodies.ended(5)
+
+
+async def test_threads_tell_of_every_end_whoever_calls_the_loop() -> None:
+    ends = 0
+    all_ended = asyncio.Event()
+
+    def work(n: int) -> None: ...
+
+    def done(job: Job, outcome: Outcome) -> None:
+        nonlocal ends
+        assert outcome == Succeeded()
+        ends += 1
+        if job.claimed.no < 1900:
+            executor.start(job_of(job.claimed.no + 100, work))
+        if ends == 2000:
+            all_ended.set()
+
+    executor = ThreadExecutor(done, asyncio.get_running_loop())
+    for no in range(100):
+        executor.start(job_of(no, work))
+    async with asyncio.timeout(20):
+        await all_ended.wait()
+    executor.stop()

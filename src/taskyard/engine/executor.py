@@ -133,6 +133,8 @@ class ThreadExecutor:
         self._done = done
         self._loop = loop
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._ended: deque[tuple[Job, Outcome]] = deque()
+        self._is_called = False  # the loop is to look at what has ended
         self._free = 0
         self._threads = 0
 
@@ -153,15 +155,25 @@ class ThreadExecutor:
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
-            outcome = contextvars.copy_context().run(run_plain, job)
+            self._ended.append((job, contextvars.copy_context().run(run_plain, job)))
+            if self._is_called:
+                continue  # it looks at what has ended after this
+            self._is_called = True
             try:
-                self._loop.call_soon_threadsafe(self._finished, job, outcome)
+                self._loop.call_soon_threadsafe(self._tell)
             except RuntimeError:
                 return  # the loop has gone, and with it everyone who could want the outcome
 
-    def _finished(self, job: Job, outcome: Outcome) -> None:
-        self._free += 1
-        self._done(job, outcome)
+    def _tell(self) -> None:
+        """Of all that have ended: to wake the loop for each would cost more than many bodies do.
+
+        Whoever ends meanwhile calls again.
+        """
+        self._is_called = False
+        for _ in range(len(self._ended)):
+            job, outcome = self._ended.popleft()
+            self._free += 1
+            self._done(job, outcome)
 
 
 def _cancel(task: asyncio.Task[None]) -> None:
