@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from taskyard.domain.outcome import Outcome, Released, Succeeded
+from taskyard.domain.outcome import Outcome, Released, Stopped, Succeeded
 from taskyard.domain.task import Claimed
 from taskyard.engine.context import Context, Desk
 from taskyard.engine.executor import TURN, CoroutineExecutor, ThreadExecutor
@@ -163,6 +163,49 @@ async def test_a_variable_that_one_body_sets_is_not_seen_by_the_next(bodies: Bod
         bodies.start(no, work)
     await bodies.ended(20)
     assert seen == ["nobody"] * 20
+
+
+async def test_nor_by_one_that_its_end_makes_room_for(bodies: Bodies) -> None:
+    seen: list[str] = []
+
+    async def work(n: int) -> None:
+        seen.append(WHO.get())
+        WHO.set(str(n))
+
+    def go_on(job: Job) -> None:
+        if job.claimed.no < 5:
+            bodies.start(job.claimed.no + 1, work)
+
+    bodies.on_done = go_on
+    bodies.start(1, work)
+    await bodies.ended(5)
+    assert seen == ["nobody"] * 5
+
+
+async def test_one_that_is_asked_to_stop_before_it_begins_does_not_begin(bodies: Bodies) -> None:
+    jobs: dict[int, Job] = {}
+    begun: list[int] = []
+
+    async def work(n: int) -> None:
+        begun.append(n)
+        for other in (2, 3):
+            jobs[other].ask(Stop.DRAIN if other == 2 else Stop.CANCEL)
+
+    for no in range(1, 4):
+        jobs[no] = bodies.start(no, work)
+    await bodies.ended(3)
+    assert begun == [1]
+    assert bodies.outcomes == {1: Succeeded(), 2: Released(), 3: Stopped()}
+
+
+async def test_stopping_waits_for_runners_that_are_on_their_way(bodies: Bodies) -> None:
+    async def work(n: int) -> None: ...
+
+    for no in range(5):
+        bodies.start(no, work)
+    async with asyncio.timeout(20):
+        await bodies.executor.stop()
+    assert len(bodies.outcomes) == 5
 
 
 async def test_a_cancel_reaches_its_own_body_only(bodies: Bodies) -> None:

@@ -33,13 +33,15 @@ class CoroutineExecutor:
 
     def __init__(self, done: Done) -> None:
         self._done = done
+        self._context = contextvars.copy_context()  # runners begin with
         self._jobs: deque[Job] = deque()  # started, and taken by no runner yet
-        self._idle: list[tuple[asyncio.Task[None], asyncio.Future[bool]]] = []
+        self._idle: list[tuple[asyncio.Task[None], asyncio.Future[None]]] = []
         self._runners: set[asyncio.Task[None]] = set()
         self._coming: set[asyncio.Task[None]] = set()  # called, and to look at the jobs soon
         self._is_telling = False  # a runner tells of an end, and looks at the jobs after that
         self._inside: Job | None = None  # the last body that was entered, if it was not left yet
         self._suspend = False  # whether bodies do, as far as was seen last
+        self._stopping = False
 
     def start(self, job: Job) -> None:
         self._jobs.append(job)
@@ -47,9 +49,10 @@ class CoroutineExecutor:
             self._call()
 
     async def stop(self) -> None:
+        self._stopping = True
         for _, called in self._idle:
             if not called.done():
-                called.set_result(False)
+                called.set_result(None)
         self._idle.clear()
         if self._runners:
             await asyncio.gather(*self._runners, return_exceptions=True)
@@ -64,12 +67,14 @@ class CoroutineExecutor:
         while self._idle:
             runner, called = self._idle.pop()
             if not called.done():
-                called.set_result(True)
+                called.set_result(None)
                 return runner
         return None
 
     def _made(self) -> asyncio.Task[None]:
-        runner = asyncio.create_task(self._run(), name="taskyard-runner")
+        runner = asyncio.create_task(
+            self._run(), name="taskyard-runner", context=self._context.copy()
+        )
         runner.add_done_callback(self._ended)
         self._runners.add(runner)
         return runner
@@ -87,15 +92,15 @@ class CoroutineExecutor:
         fresh = contextvars.copy_context()
         loop = asyncio.get_running_loop()
         cancel = partial(_cancel, runner)
-        stays = True
-        while stays:
+        while True:
             self._coming.discard(runner)
             self._suspend = self._suspend or self._inside is not None
             turn_ends = time.monotonic() + TURN
             while self._jobs and time.monotonic() < turn_ends:
                 job = self._next()
                 job.cancel = cancel
-                outcome = await run_coroutine(job)
+                # One that is asked to stop before it begins does not begin.
+                outcome = await run_coroutine(job) if job.stop is None else job.stopped()
                 job.cancel = _gone
                 self._suspend, self._inside = self._inside is not job, None
                 if runner.cancelling() or contextvars.copy_context() != fresh:
@@ -107,10 +112,12 @@ class CoroutineExecutor:
             if self._jobs and not self._coming:
                 self._coming.add(runner)
                 await asyncio.sleep(0)
+            elif self._stopping:
+                return
             else:
-                called: asyncio.Future[bool] = loop.create_future()
+                called: asyncio.Future[None] = loop.create_future()
                 self._idle.append((runner, called))
-                stays = await called
+                await called
 
     def _next(self) -> Job:
         job = self._inside = self._jobs.popleft()
