@@ -17,7 +17,8 @@ from taskyard.domain.state import State
 from taskyard.domain.task import new_task_id
 from taskyard.store.port import Store
 from taskyard.store.postgres import connection, listen, migrate
-from taskyard.store.postgres.connection import MOST_CONNECTIONS
+from taskyard.store.postgres.connection import MOST_CONNECTIONS, Database
+from taskyard.store.postgres.options import read_options
 from taskyard.store.postgres.queries import in_namespace, migrations
 from taskyard.store.url import allowing_migration, open_store
 from tests.conformance.verbs import enqueued, finish, node, running, succeeded
@@ -224,6 +225,44 @@ async def test_a_migration_keeps_nobody_waiting_behind_an_open_transaction(
             await newer.close()
 
         assert await kept(url, "schema") == str(with_one_more("taskyard")[-1][0])
+
+
+@pytest.mark.spec("engine-29")
+async def test_a_connection_is_kept_at_hand_but_not_when_it_was_idle_for_long(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = Database(read_options(url))
+    await database.open()
+    who = "SELECT pg_backend_pid()"
+    first = await database.value(who)
+    assert await database.value(who) == first
+    monkeypatch.setattr(connection, "IDLE_SECONDS", 0.0)
+    second = await database.value(who)
+    assert second != first
+    await database.close()
+
+
+@pytest.mark.spec("engine-29")
+async def test_a_connection_that_was_cut_while_at_hand_is_replaced(url: str) -> None:
+    async with opened(url) as store, admin() as watcher, asyncio.timeout(PATIENCE):
+        await enqueued(store)
+        name = f"%{schema_at(url)}.%"
+        theirs = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND query LIKE $1"
+        assert await watcher.fetch(f"SELECT pg_terminate_backend(pid) {theirs}", name)
+        while await watcher.fetchval(f"SELECT count(*) {theirs}", name):
+            pass
+        assert await store.counts() == dict.fromkeys(State, 0) | {State.QUEUED: 1}
+
+
+@pytest.mark.spec("engine-29")
+async def test_whoever_waits_for_a_connection_gets_the_next_that_is_free(url: str) -> None:
+    database = Database(read_options(url))
+    await database.open()
+    async with asyncio.timeout(PATIENCE):
+        calls = [database.value("SELECT pg_backend_pid()") for _ in range(10 * MOST_CONNECTIONS)]
+        pids = await asyncio.gather(*calls)
+    assert len(set(pids)) <= MOST_CONNECTIONS
+    await database.close()
 
 
 def with_one_more(namespace: str) -> list[tuple[int, str]]:

@@ -28,6 +28,7 @@ T = TypeVar("T")
 
 CONNECT_SECONDS = 10.0
 ENCODING = "UTF8"
+IDLE_SECONDS = 300.0  # then something on the way may have forgotten the connection
 MOST_CONNECTIONS = 5
 OLDEST_SERVER = 14
 RELEASE_SECONDS = 1.0  # how long a call that was given up may take to end; then it is cut off
@@ -35,6 +36,8 @@ REPEATS = 3
 STATEMENTS_KEPT = 100
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"  # not generic when it runs
+Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
+Lent: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 
 
 async def connect(options: Options, *, dsn: str | None = None) -> Connection:
@@ -103,9 +106,12 @@ class Database:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.place = options.place
-        self._pool: asyncpg.Pool[asyncpg.Record] | None = None
+        self._pool: Pool | None = None
         self._closed = False  # by hand: then only an open by hand opens it again
         self._opening = asyncio.Lock()
+        self._at_hand: Lent | None = None  # kept for the next call
+        self._put_down_at = 0.0  # by the loop's clock
+        self._waiting = 0  # calls that wait for one of the pool
         self._sql = statements(options.namespace)
 
     @property
@@ -125,6 +131,7 @@ class Database:
                 self.options.dsn,
                 min_size=0,  # otherwise the pool itself complains loudly while a server is away
                 max_size=MOST_CONNECTIONS,
+                max_inactive_connection_lifetime=IDLE_SECONDS,
                 timeout=min(CONNECT_SECONDS, self.options.timeout),
                 command_timeout=self.options.timeout,
                 statement_cache_size=0 if pooled else STATEMENTS_KEPT,
@@ -137,9 +144,12 @@ class Database:
     async def close(self) -> None:
         async with self._opening:
             pool, self._pool, self._closed = self._pool, None, True
+            at_hand, self._at_hand = self._at_hand, None
             if pool is not None:
                 try:
                     async with asyncio.timeout(CONNECT_SECONDS):
+                        if at_hand is not None:
+                            await pool.release(at_hand)
                         await pool.close()
                 except Raised:
                     pool.terminate()
@@ -177,12 +187,12 @@ class Database:
         """One of the pool, for several questions; all must be answered in the time of one call."""
         pool = await self._opened()
         try:
-            async with asyncio.timeout(self.options.timeout), _lent(pool) as connection:
+            async with asyncio.timeout(self.options.timeout), self._lent(pool) as connection:
                 yield connection
         except Raised as error:
             raise translate(error, self.place) from error
 
-    async def _opened(self) -> asyncpg.Pool[asyncpg.Record]:
+    async def _opened(self) -> Pool:
         if self._pool is None and self._closed:
             raise StoreUnavailable(f"the store {self.options.place} is closed")
         if self._pool is None:
@@ -200,24 +210,51 @@ class Database:
             async with asyncio.timeout(self.options.timeout):
                 for _ in range(REPEATS - 1):
                     with suppress(*COLLISIONS):
-                        return await _through(pool, call)
-                return await _through(pool, call)
+                        return await self._through(pool, call)
+                return await self._through(pool, call)
         except (*Raised, ValueError) as error:
             raise translate(error, self.place) from error
 
+    async def _through(self, pool: Pool, call: Any) -> Any:
+        async with self._lent(pool) as connection:
+            return await call(connection)
 
-async def _through(pool: asyncpg.Pool[asyncpg.Record], call: Any) -> Any:
-    async with _lent(pool) as connection:
-        return await call(connection)
+    @asynccontextmanager
+    async def _lent(self, pool: Pool) -> AsyncIterator[Connection]:
+        """One is kept at hand: to go through the pool takes half as long as a small call."""
+        connection = await self._taken(pool)
+        try:
+            yield connection  # type: ignore[misc]  # a proxy with all that a connection has
+        except BaseException:
+            await pool.release(connection, timeout=RELEASE_SECONDS)
+            raise
+        if self._at_hand is None and not self._waiting and self._pool is pool:
+            self._at_hand = connection
+            self._put_down_at = asyncio.get_running_loop().time()
+        else:
+            await pool.release(connection, timeout=RELEASE_SECONDS)
+
+    async def _taken(self, pool: Pool) -> Lent:
+        connection, self._at_hand = self._at_hand, None
+        if connection is not None:
+            idle = asyncio.get_running_loop().time() - self._put_down_at
+            if idle < IDLE_SECONDS and not _is_lost(connection):
+                return connection
+            with suppress(asyncpg.InterfaceError):
+                connection.terminate()
+            await pool.release(connection)
+        self._waiting += 1
+        try:
+            return await pool.acquire()
+        finally:
+            self._waiting -= 1
 
 
-@asynccontextmanager
-async def _lent(pool: asyncpg.Pool[asyncpg.Record]) -> AsyncIterator[Connection]:
-    connection = await pool.acquire()
+def _is_lost(connection: Lent) -> bool:
     try:
-        yield connection  # type: ignore[misc]  # a proxy with all that a connection has
-    finally:
-        await pool.release(connection, timeout=RELEASE_SECONDS)
+        return connection.is_closed()
+    except asyncpg.InterfaceError:  # it broke, and the pool has taken it back
+        return True
 
 
 def decode(kind: type[T], text: str | None) -> T:
