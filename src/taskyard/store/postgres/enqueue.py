@@ -24,6 +24,12 @@ ENQUEUE = (
 )
 
 
+ENQUEUE_ONE = "SELECT taskyard.enqueue_one($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
+ENQUEUE_PLAIN = (
+    "SELECT taskyard.enqueue_plain($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
+)
+
+
 class _Numbering(dict[Any, int]):
     """Gives each new thing the next number, from 1 as SQL counts."""
 
@@ -41,9 +47,7 @@ def enqueue_args(
     route = [routes[task.kind, tuple(sorted(task.requires))] for task in tasks]
     return (
         offset,
-        by.no if by else None,
-        by.attempt if by else None,
-        by.lease if by else 0,
+        *_by(by),
         list(lanes),
         [kind for kind, _ in routes],
         [SEPARATOR.join(requires) for _, requires in routes],
@@ -66,6 +70,59 @@ def enqueue_args(
         [SEPARATOR.join(task.depends_on) if task.depends_on else None for task in tasks],
         [str(task.on_failure) for task in tasks],
         joined,
+    )
+
+
+def is_plain(task: NewTask) -> bool:
+    """Due at once, and with nothing that others could stand in the way of."""
+    return not (
+        task.keys
+        or task.dedup
+        or task.depends_on
+        or task.group
+        or task.refuse_if_held
+        or task.delay is not None
+        or task.run_at is not None
+        or task.deadline is not None
+    )
+
+
+def _by(hold: Hold | None) -> tuple[int | None, int | None, int]:
+    return (hold.no, hold.attempt, hold.lease) if hold else (None, None, 0)
+
+
+def one_args(offset: int, task: NewTask, by: Hold | None = None) -> tuple[object, ...]:
+    """A plain task, in the order of functions/085_enqueue_plain.sql."""
+    return (
+        offset,
+        task.lane,
+        task.kind,
+        SEPARATOR.join(sorted(task.requires)),
+        task.priority,
+        task.max_charged,
+        micros(task.timeout),
+        task.id,
+        task.payload,
+        *_by(by),
+    )
+
+
+def plain_args(offset: int, tasks: Sequence[NewTask], by: Hold | None = None) -> tuple[object, ...]:
+    """Plain tasks; what many have in common is said once."""
+    forms = _Numbering()
+    form = [forms[t.lane, t.kind, t.requires, t.priority, t.max_charged, t.timeout] for t in tasks]
+    return (
+        offset,
+        [lane for lane, *_ in forms],
+        [kind for _, kind, *_ in forms],
+        [SEPARATOR.join(sorted(requires)) for _, _, requires, *_ in forms],
+        [priority for _, _, _, priority, *_ in forms],
+        [max_charged for *_, max_charged, _ in forms],
+        [micros(timeout) for *_, timeout in forms],
+        form,
+        [task.id for task in tasks],
+        [task.payload for task in tasks],
+        *_by(by),
     )
 
 

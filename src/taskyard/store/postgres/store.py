@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
 
 from taskyard.domain.clock import Instant, micros
 from taskyard.domain.cron import Cron, CronEntry
@@ -16,7 +19,7 @@ from taskyard.domain.rate import Rate
 from taskyard.domain.retention import Retention
 from taskyard.domain.state import State
 from taskyard.domain.statistics import Count
-from taskyard.domain.task import Enqueue, NewTask, Progress, Task, TaskQuery
+from taskyard.domain.task import Enqueue, Enqueued, NewTask, Progress, Task, TaskQuery
 from taskyard.store.port import (
     PRUNE_LIMIT,
     Cancellation,
@@ -38,7 +41,16 @@ from taskyard.store.postgres import prune as pruning
 from taskyard.store.postgres.clock import PostgresClock
 from taskyard.store.postgres.connection import Database, looking
 from taskyard.store.postgres.doctor import diagnose
-from taskyard.store.postgres.enqueue import ENQUEUE, enqueue_answers, enqueue_args
+from taskyard.store.postgres.enqueue import (
+    ENQUEUE,
+    ENQUEUE_ONE,
+    ENQUEUE_PLAIN,
+    enqueue_answers,
+    enqueue_args,
+    is_plain,
+    one_args,
+    plain_args,
+)
 from taskyard.store.postgres.join import Join
 from taskyard.store.postgres.listen import Listening
 from taskyard.store.postgres.migrate import schema_of, schema_version
@@ -105,13 +117,26 @@ class PostgresStore:
     async def enqueue(self, tasks: Sequence[NewTask], *, by: Hold | None = None) -> list[Enqueue]:
         for task in tasks:
             task.check()
-        row = await self._database.row(ENQUEUE, *enqueue_args(self._now, tasks, by))
+        if tasks and all(map(is_plain, tasks)):
+            row = await self._enqueue_plain(tasks, by)
+            if row is None:
+                return [Enqueued(task.id) for task in tasks]
+        else:
+            row = await self._database.row(ENQUEUE, *enqueue_args(self._now, tasks, by))
         if by is not None and row["o_stale"]:
             raise StaleAttempt(
                 f"attempt {by.attempt} is no longer the accepted one of its task: "
                 "nothing was enqueued"
             )
         return enqueue_answers(tasks, row)
+
+    async def _enqueue_plain(self, tasks: Sequence[NewTask], by: Hold | None) -> Any:
+        """None if all were saved, else what sql enqueue answers."""
+        if len(tasks) == 1:
+            text = await self._database.value(ENQUEUE_ONE, *one_args(self._now, tasks[0], by))
+        else:
+            text = await self._database.value(ENQUEUE_PLAIN, *plain_args(self._now, tasks, by))
+        return None if text is None else msgspec.json.decode(text)
 
     async def enqueue_in(self, connection: object, tasks: Sequence[NewTask]) -> list[Enqueue]:
         return await self._join.enqueue(connection, self._now, tasks)

@@ -7,10 +7,9 @@
 CREATE OR REPLACE FUNCTION taskyard.moment(p_clock bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    RETURN (
-        SELECT CASE WHEN p_clock < 1000000000000000
-                    THEN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + p_clock
-                    ELSE p_clock END);
+    RETURN CASE WHEN p_clock < 1000000000000000
+                THEN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + p_clock
+                ELSE p_clock END;
 END
 $$;
 

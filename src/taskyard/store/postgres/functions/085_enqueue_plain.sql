@@ -1,0 +1,137 @@
+-- Tasks that are *plain* (is_plain in enqueue.py) are due at once and name no key, dedup key, group,
+-- dependency or deadline. Where their lanes are plain too they are saved as they are: the rule of enqueue
+-- in fewer steps. Whatever else there is about them (a new name or queue, an ordered lane, one with a depth,
+-- an id that is taken) is for enqueue. Both answer NULL if all were saved, else what enqueue answers, as JSON.
+-- p_by_no, p_by_attempt, p_by_lease: only while that attempt is the accepted one, if there is one.
+
+-- enqueue_one: save a plain task.
+CREATE OR REPLACE FUNCTION taskyard.enqueue_one(
+    p_clock bigint, p_lane text, p_kind text, p_requires text, p_priority smallint, p_max_charged integer,
+    p_timeout bigint, p_id text, p_payload text,
+    p_by_no bigint, p_by_attempt integer, p_by_lease bigint) RETURNS text
+LANGUAGE plpgsql
+{careful_plans} AS $$
+DECLARE
+    v_now   bigint;
+    v_no    bigint;
+    v_lane  integer;
+    v_route integer;
+BEGIN
+    SELECT l.no, r.no INTO v_lane, v_route
+      FROM taskyard.lanes AS l
+           CROSS JOIN taskyard.routes AS r
+     WHERE l.name = p_lane AND NOT l.ordered AND l.max_depth IS NULL
+       AND r.kind = p_kind AND r.requires = string_to_array(p_requires, E'\x1f')
+       AND (SELECT true FROM taskyard.queues AS q  -- EXISTS could be turned into a join that begins here
+             WHERE q.route = r.no AND q.lane = l.no AND q.priority = p_priority LIMIT 1);
+    IF FOUND THEN
+        BEGIN
+            IF p_by_no IS NOT NULL THEN
+                PERFORM 1 FROM taskyard.running AS r
+                  WHERE r.no = p_by_no AND r.attempt = p_by_attempt
+                    AND (p_by_lease = 0 OR r.lease = p_by_lease) FOR KEY SHARE;
+                IF NOT FOUND THEN
+                    RETURN '{"o_stale": true}';
+                END IF;
+            END IF;
+            v_now := taskyard.moment(p_clock);
+            v_no := nextval('taskyard.seq');
+            INSERT INTO taskyard.tasks (no, seq, timeout, created_at, run_at, lane, route, max_charged,
+                                        priority, id, payload)
+            VALUES (v_no, v_no, p_timeout, v_now, v_now, v_lane, v_route, p_max_charged, p_priority, p_id,
+                    p_payload);
+            INSERT INTO taskyard.ready (seq, no, lane, route, priority, reason)
+            VALUES (v_no, v_no, v_lane, v_route, p_priority, 'created');
+            PERFORM pg_notify('taskyard.changed', '');
+            RETURN NULL;
+        EXCEPTION WHEN unique_violation THEN
+            NULL;  -- its id is taken; nothing is saved, and no row locked
+        END;
+    END IF;
+    RETURN taskyard.enqueue_as_any(
+        p_clock, ARRAY[p_lane], ARRAY[p_kind], ARRAY[p_requires], ARRAY[p_priority], ARRAY[p_max_charged],
+        ARRAY[p_timeout], ARRAY[1], ARRAY[p_id], ARRAY[p_payload], p_by_no, p_by_attempt, p_by_lease);
+END
+$$;
+
+-- enqueue_plain: save plain tasks. p_form points into the lists that come before it: what many of them have
+-- in common is said once.
+CREATE OR REPLACE FUNCTION taskyard.enqueue_plain(
+    p_clock bigint, p_lanes text[], p_kinds text[], p_requires text[], p_priorities smallint[],
+    p_max_charged integer[], p_timeouts bigint[], p_form integer[], p_id text[], p_payload text[],
+    p_by_no bigint, p_by_attempt integer, p_by_lease bigint) RETURNS text
+LANGUAGE plpgsql
+{careful_plans} AS $$
+DECLARE
+    v_now    bigint;
+    v_lanes  integer[];
+    v_routes integer[];
+BEGIN
+    SELECT array_agg(l.no ORDER BY f.at), array_agg(r.no ORDER BY f.at) INTO v_lanes, v_routes
+      FROM unnest(p_lanes, p_kinds, p_requires, p_priorities) WITH ORDINALITY
+               AS f (lane, kind, requires, priority, at)
+           CROSS JOIN LATERAL (
+               SELECT a.no FROM taskyard.lanes AS a
+                WHERE a.name = f.lane AND NOT a.ordered AND a.max_depth IS NULL OFFSET 0) AS l
+           CROSS JOIN LATERAL (
+               SELECT a.no FROM taskyard.routes AS a
+                WHERE a.kind = f.kind AND a.requires = string_to_array(f.requires, E'\x1f') OFFSET 0) AS r
+     WHERE (SELECT true FROM taskyard.queues AS q
+             WHERE q.route = r.no AND q.lane = l.no AND q.priority = f.priority LIMIT 1);
+    IF cardinality(v_lanes) = cardinality(p_lanes) THEN
+        BEGIN
+            IF p_by_no IS NOT NULL THEN
+                PERFORM 1 FROM taskyard.running AS r
+                  WHERE r.no = p_by_no AND r.attempt = p_by_attempt
+                    AND (p_by_lease = 0 OR r.lease = p_by_lease) FOR KEY SHARE;
+                IF NOT FOUND THEN
+                    RETURN '{"o_stale": true}';
+                END IF;
+            END IF;
+            v_now := taskyard.moment(p_clock);
+            WITH saved AS (
+                INSERT INTO taskyard.tasks (no, seq, timeout, created_at, run_at, lane, route, max_charged,
+                                            priority, id, payload)
+                SELECT u.no, u.no, p_timeouts[u.form], v_now, v_now, v_lanes[u.form], v_routes[u.form],
+                       p_max_charged[u.form], p_priorities[u.form], u.id, u.payload
+                  FROM (SELECT nextval('taskyard.seq') AS no, g.form, g.id, g.payload
+                          FROM unnest(p_form, p_id, p_payload) AS g (form, id, payload)) AS u
+                RETURNING no, lane, route, priority
+            )
+            INSERT INTO taskyard.ready (seq, no, lane, route, priority, reason)
+            SELECT s.no, s.no, s.lane, s.route, s.priority, 'created' FROM saved AS s;
+            PERFORM pg_notify('taskyard.changed', '');
+            RETURN NULL;
+        EXCEPTION WHEN unique_violation THEN
+            NULL;  -- an id is taken, or named twice; nothing is saved, and no row locked
+        END;
+    END IF;
+    RETURN taskyard.enqueue_as_any(
+        p_clock, p_lanes, p_kinds, p_requires, p_priorities, p_max_charged, p_timeouts, p_form, p_id, p_payload,
+        p_by_no, p_by_attempt, p_by_lease);
+END
+$$;
+
+-- enqueue_as_any: the same, by enqueue.
+CREATE OR REPLACE FUNCTION taskyard.enqueue_as_any(
+    p_clock bigint, p_lanes text[], p_kinds text[], p_requires text[], p_priorities smallint[],
+    p_max_charged integer[], p_timeouts bigint[], p_form integer[], p_id text[], p_payload text[],
+    p_by_no bigint, p_by_attempt integer, p_by_lease bigint) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_priority    smallint[];
+    v_max_charged integer[];
+    v_timeout     bigint[];
+BEGIN
+    SELECT array_agg(p_priorities[u.form] ORDER BY u.at), array_agg(p_max_charged[u.form] ORDER BY u.at),
+           array_agg(p_timeouts[u.form] ORDER BY u.at)
+      INTO v_priority, v_max_charged, v_timeout
+      FROM unnest(p_form) WITH ORDINALITY AS u (form, at);
+    RETURN (
+        SELECT row_to_json(e)::text
+          FROM taskyard.enqueue(
+                   p_clock, p_by_no, p_by_attempt, p_by_lease, p_lanes, p_kinds, p_requires, p_id, p_form,
+                   p_form, v_priority, v_max_charged, v_timeout, p_payload, NULL, NULL, NULL, NULL, NULL, NULL,
+                   NULL, '{}', NULL, NULL, NULL, false) AS e);
+END
+$$;
