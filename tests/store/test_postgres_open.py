@@ -228,6 +228,24 @@ async def test_a_migration_keeps_nobody_waiting_behind_an_open_transaction(
 
 
 @pytest.mark.spec("engine-29")
+async def test_a_yard_of_the_schema_before_is_brought_up_with_what_waits_in_it(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate, "migrations", lambda namespace: migrations(namespace)[:-1])
+    async with opened(url) as store:
+        worker = await node(store)
+        holder = await running(store, worker, keys=("k",))
+        waiting = await enqueued(store, keys=("k",))
+    monkeypatch.undo()
+    async with opened(url) as store:
+        assert (await store.schema()).current
+        worker.store = store
+        assert await worker.claim_ids(5) == []
+        await finish(store, succeeded(holder))
+        assert await worker.claim_ids(5) == [waiting]
+
+
+@pytest.mark.spec("engine-29")
 async def test_a_connection_is_kept_at_hand_but_not_when_it_was_idle_for_long(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

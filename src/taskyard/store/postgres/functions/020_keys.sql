@@ -27,20 +27,34 @@ BEGIN
 END
 $$;
 
--- key_room: how many more with this key may start now: as its places and the tokens of its rate allow.
-CREATE OR REPLACE FUNCTION taskyard.key_room(p_now bigint, p_key text) RETURNS integer
+-- key_rooms: how many more with each of these keys may start now: as its places and the tokens of its rate
+-- allow. In the order of the keys.
+CREATE OR REPLACE FUNCTION taskyard.key_rooms(p_now bigint, p_keys text[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
-    v_rule record;
-    v_room integer;
+    v_rules boolean := EXISTS (SELECT 1 FROM taskyard.key_rules);
 BEGIN
-    SELECT * INTO v_rule FROM taskyard.key_rule(p_key);
-    v_room := v_rule.o_limit - (SELECT count(*) FROM taskyard.held WHERE key = p_key)::integer;
-    IF v_rule.o_interval IS NOT NULL THEN
-        v_room := least(v_room, taskyard.tokens(
-            v_rule.o_interval, v_rule.o_burst, taskyard.full_at(0, p_key), p_now));
-    END IF;
-    RETURN v_room;
+    RETURN (
+        SELECT array_agg(
+                   least(coalesce(r.key_limit, 1) - h.n,
+                         CASE WHEN r.rate_interval IS NOT NULL THEN taskyard.tokens(
+                             r.rate_interval, r.rate_burst, taskyard.full_at(0, k.key), p_now) END)
+                   ORDER BY k.at)
+          FROM unnest(p_keys) WITH ORDINALITY AS k (key, at)
+               LEFT JOIN LATERAL (  -- as in key_rule
+                   SELECT a.key_limit, a.rate_interval, a.rate_burst FROM taskyard.key_rules AS a
+                    WHERE v_rules AND (a.pattern = k.key AND a.prefix IS NULL
+                                       OR a.prefix IS NOT NULL AND starts_with(k.key, a.prefix))
+                    ORDER BY a.prefix IS NULL DESC, length(a.prefix) DESC LIMIT 1) AS r ON true
+               CROSS JOIN LATERAL (
+                   SELECT count(*)::integer AS n FROM taskyard.held AS a WHERE a.key = k.key) AS h);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION taskyard.key_room(p_now bigint, p_key text) RETURNS integer
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (taskyard.key_rooms(p_now, ARRAY[p_key]))[1];
 END
 $$;
 
@@ -72,16 +86,23 @@ CREATE OR REPLACE FUNCTION taskyard.wake(
     p_now bigint, p_keys text[], p_freed bigint[], p_set integer DEFAULT 1) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
+    v_keys       text[];
+    v_freed      bigint[];
     v_lanes      integer[];
     v_routes     integer[];
     v_priorities smallint[];
     v_seqs       bigint[];
     v_missed     text[];
 BEGIN
+    SELECT array_agg(f.key), array_agg(f.freed) INTO v_keys, v_freed
+      FROM unnest(p_keys, p_freed) AS f (key, freed)
+     WHERE f.freed > 0 AND EXISTS (SELECT 1 FROM taskyard.parked AS w WHERE w.key = f.key);
+    IF v_keys IS NULL THEN
+        RETURN;
+    END IF;
     WITH RECURSIVE open AS MATERIALIZED (
-        SELECT f.key, least(f.freed, taskyard.key_room(p_now, f.key)) * p_set AS turns
-          FROM unnest(p_keys, p_freed) AS f (key, freed)
-         WHERE f.freed > 0 AND EXISTS (SELECT 1 FROM taskyard.parked AS w WHERE w.key = f.key)
+        SELECT f.key, least(f.freed, f.room) * p_set AS turns
+          FROM unnest(v_keys, v_freed, taskyard.key_rooms(p_now, v_keys)) AS f (key, freed, room)
     ), head AS (
         SELECT o.key, o.turns, w.lane, w.route
           FROM open AS o
@@ -99,7 +120,7 @@ BEGIN
     ), first AS MATERIALIZED (
         SELECT h.key, w.place
           FROM head AS h
-               JOIN taskyard.lanes AS l ON l.no = h.lane
+               CROSS JOIN LATERAL (SELECT a.ranked FROM taskyard.lanes AS a WHERE a.no = h.lane OFFSET 0) AS l
                CROSS JOIN LATERAL (
                    -- In a ranked lane, those that came while it became one.
                    (SELECT p.ctid AS place FROM taskyard.parked AS p
@@ -125,15 +146,16 @@ BEGIN
           FROM woken
     )
     SELECT array_agg(w.lane), array_agg(w.route), array_agg(w.priority), array_agg(w.seq),
-           (SELECT array_agg(DISTINCT f.key) FROM first AS f
-             WHERE NOT f.place = ANY (ARRAY(SELECT k.place FROM locked AS k)))
+           CASE WHEN (SELECT count(*) FROM locked) < (SELECT count(*) FROM first)
+                THEN (SELECT array_agg(DISTINCT f.key) FROM first AS f
+                       WHERE NOT f.place = ANY (ARRAY(SELECT k.place FROM locked AS k))) END
       INTO v_lanes, v_routes, v_priorities, v_seqs, v_missed
       FROM woken AS w WHERE w.rank IS NULL;
     IF v_missed IS NOT NULL THEN
         INSERT INTO taskyard.second_looks (key) SELECT m.key FROM unnest(v_missed) AS m (key)
             ON CONFLICT DO NOTHING;
     END IF;
-    PERFORM taskyard.watch_keys(p_now, p_keys);
+    PERFORM taskyard.watch_keys(p_now, v_keys);
     PERFORM taskyard.reopen(v_lanes, v_routes, v_priorities, v_seqs);
 END
 $$;
@@ -148,9 +170,7 @@ BEGIN
         PERFORM taskyard.lock_room();
         WITH gone AS (DELETE FROM taskyard.second_looks RETURNING key)
         SELECT array_agg(g.key) INTO v_keys FROM gone AS g;
-        PERFORM taskyard.wake(p_now, v_keys, ARRAY(
-            SELECT greatest(0, taskyard.key_room(p_now, k.key))::bigint
-              FROM unnest(v_keys) WITH ORDINALITY AS k (key, at) ORDER BY k.at));
+        PERFORM taskyard.wake(p_now, v_keys, taskyard.key_rooms(p_now, v_keys)::bigint[]);
         PERFORM taskyard.tell();
     END IF;
 END
@@ -187,8 +207,8 @@ DECLARE
 BEGIN
     PERFORM taskyard.lock_room();
     v_now := taskyard.moment(p_clock);
-    SELECT array_agg(w.key), array_agg(taskyard.key_room(v_now, w.key)) INTO v_keys, v_before
-      FROM taskyard.waited_keys() AS w;
+    SELECT array_agg(w.key) INTO v_keys FROM taskyard.waited_keys() AS w;
+    v_before := taskyard.key_rooms(v_now, v_keys);
     IF p_limit IS NULL THEN
         DELETE FROM taskyard.key_rules WHERE pattern = p_pattern;
     ELSE
@@ -200,8 +220,8 @@ BEGIN
                rate_interval = excluded.rate_interval, rate_burst = excluded.rate_burst;
     END IF;
     IF v_keys IS NOT NULL THEN
-        SELECT array_agg(taskyard.key_room(v_now, k.key) - greatest(k.before, 0) ORDER BY k.at) INTO v_gained
-          FROM unnest(v_keys, v_before) WITH ORDINALITY AS k (key, before, at);
+        SELECT array_agg(k.room - greatest(k.before, 0) ORDER BY k.at) INTO v_gained
+          FROM unnest(taskyard.key_rooms(v_now, v_keys), v_before) WITH ORDINALITY AS k (room, before, at);
         PERFORM taskyard.wake(v_now, v_keys, v_gained);
         -- Who is still parked waits for the tokens of the rate there is now.
         PERFORM taskyard.set_key_bucket(v_now, k.key, r.o_interval, r.o_burst, taskyard.full_at(0, k.key))

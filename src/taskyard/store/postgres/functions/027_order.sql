@@ -97,7 +97,7 @@ BEGIN
         DELETE FROM taskyard.ready AS r WHERE r.lane = p_lane
         RETURNING r.no, r.attempt, r.charged, r.losses, r.reason, r.node, r.priority, r.rank, r.seq
     ), unparked AS (
-        DELETE FROM taskyard.parked AS w WHERE w.lane = p_lane
+        DELETE FROM taskyard.parked AS w WHERE w.lane = p_lane AND w.no > 0
         RETURNING w.no, w.attempt, w.charged, w.losses, w.reason, w.node, w.priority, w.rank, w.seq
     )
     SELECT array_agg(ROW(g.no, g.attempt, g.charged, g.losses, g.reason, g.node, NULL)::taskyard.entrant

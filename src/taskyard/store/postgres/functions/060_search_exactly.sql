@@ -100,19 +100,19 @@ BEGIN
                                     ORDER BY s.rank, s.seq LIMIT o.most)) AS x
                         WHERE p.lane = o.lane AND p.route = o.route
                         LIMIT o.most) AS r
-        ), bounded AS (
+        ), horizon AS MATERIALIZED (
             -- Where a route was not read to its end, what follows in its lane may have come after it.
-            SELECT f.*, min(ARRAY[f.priority, f.rank, f.seq]) FILTER (WHERE f.nth = f.most)
-                            OVER (PARTITION BY f.lane_at) AS horizon
-              FROM found AS f
+            SELECT DISTINCT ON (f.lane_at) f.lane_at, f.priority, f.rank, f.seq
+              FROM found AS f WHERE f.nth = f.most
+             ORDER BY f.lane_at, f.priority, f.rank, f.seq
         ), ordered AS MATERIALIZED (
             -- The heads of all lanes, then their seconds, …; the number rotates who is first.
             SELECT f.*, row_number() OVER (
                        ORDER BY f.turn, mod(f.lane_at - 1 - mod(p_number, f.lanes) + f.lanes, f.lanes)) AS at
               FROM (SELECT g.*, row_number() OVER (PARTITION BY g.lane_at ORDER BY g.priority, g.rank, g.seq) AS turn,
                            (SELECT max(o.lane_at) FROM open AS o) AS lanes
-                      FROM bounded AS g
-                     WHERE g.horizon IS NULL OR ARRAY[g.priority, g.rank, g.seq] <= g.horizon) AS f
+                      FROM found AS g LEFT JOIN horizon AS h ON h.lane_at = g.lane_at
+                     WHERE h.seq IS NULL OR (g.priority, g.rank, g.seq) <= (h.priority, h.rank, h.seq)) AS f
         ), carried AS MATERIALIZED (
             SELECT o.at, k.key, k.nth, dense_rank() OVER (ORDER BY k.key COLLATE "C") AS i
               FROM ordered AS o CROSS JOIN LATERAL unnest(o.keys) WITH ORDINALITY AS k (key, nth)
@@ -141,7 +141,7 @@ BEGIN
             END IF;
         END IF;
 
-        k_room := array_fill(NULL::integer, ARRAY[coalesce(cardinality(k_name), 0)]);
+        k_room := taskyard.key_rooms(p_now, k_name);
         k_first := k_room;
         t_place := '{}'; t_now := '{}'; t_later := '{}'; p_place := '{}'; p_key := '{}'; v_left := '{}';
         v_end := 0;
@@ -162,10 +162,6 @@ BEGIN
             END IF;
             v_full := NULL;
             FOR j IN v_begin..v_end LOOP
-                IF k_room[k_at[j]] IS NULL THEN
-                    k_room[k_at[j]] := taskyard.key_room(p_now, k_name[k_at[j]]);
-                    k_first[k_at[j]] := k_room[k_at[j]];
-                END IF;
                 IF k_room[k_at[j]] <= 0 THEN
                     v_full := k_at[j];
                     EXIT;
@@ -183,10 +179,6 @@ BEGIN
                     v_left := array_append(v_left, k_name[k_at[j]]);
                     -- It leaves room in another key to those who wait for that one. They are not
                     -- among the candidates yet, but come before whatever follows.
-                    IF k_first[k_at[j]] IS NULL THEN
-                        k_room[k_at[j]] := taskyard.key_room(p_now, k_name[k_at[j]]);
-                        k_first[k_at[j]] := k_room[k_at[j]];
-                    END IF;
                     v_stop := v_stop OR k_first[k_at[j]] > 0 AND EXISTS (
                         SELECT 1 FROM taskyard.parked AS w WHERE w.key = k_name[k_at[j]]);
                 END LOOP;

@@ -95,7 +95,7 @@ BEGIN
     RETURN (
         SELECT count(*) FROM (
             SELECT 1 FROM taskyard.ready AS r WHERE r.lane = p_lane
-            UNION ALL SELECT 1 FROM taskyard.parked AS w WHERE w.lane = p_lane
+            UNION ALL SELECT 1 FROM taskyard.parked AS w WHERE w.lane = p_lane AND w.no > 0
             UNION ALL SELECT 1 FROM taskyard.pending AS p WHERE p.lane = p_lane
             LIMIT p_most) AS waiting);
 END
@@ -104,12 +104,13 @@ $$;
 -- full_keys: those of these keys that have no room.
 CREATE OR REPLACE FUNCTION taskyard.full_keys(p_now bigint, p_keys text[]) RETURNS text[]
 LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_keys text[] := ARRAY(SELECT DISTINCT k.key FROM unnest(p_keys) AS u (keys)
+                                  CROSS JOIN LATERAL unnest(string_to_array(u.keys, E'\x1f')) AS k (key));
 BEGIN
     RETURN (
-        SELECT array_agg(d.key)
-          FROM (SELECT DISTINCT k.key FROM unnest(p_keys) AS u (keys)
-                       CROSS JOIN LATERAL unnest(string_to_array(u.keys, E'\x1f')) AS k (key)) AS d
-         WHERE taskyard.key_room(p_now, d.key) <= 0);
+        SELECT array_agg(k.key) FROM unnest(v_keys, taskyard.key_rooms(p_now, v_keys)) AS k (key, room)
+         WHERE k.room <= 0);
 END
 $$;
 

@@ -26,7 +26,8 @@ BEGIN
            IS DISTINCT FROM
            (v_before.lane_order, v_before.ranked, CASE WHEN v_before.ranked THEN v_before.ageing END) THEN
             v_queued := (SELECT count(*) FROM taskyard.ready AS r WHERE r.lane = v_before.no)
-                      + (SELECT count(*) FROM taskyard.parked AS w WHERE w.lane = v_before.no);
+                      + (SELECT count(*) FROM taskyard.parked AS w
+                          WHERE w.lane = v_before.no AND w.no > 0);
             IF v_queued > p_most THEN
                 UPDATE taskyard.lanes SET lane_order = v_before.lane_order, ageing = v_before.ageing
                  WHERE no = v_before.no;

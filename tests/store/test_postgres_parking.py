@@ -1,0 +1,29 @@
+"""Who waits for a key, and what it takes to find them."""
+
+from __future__ import annotations
+
+import pytest
+
+from taskyard.store.postgres.turn import TURN, turn_args
+from tests.conformance.verbs import new, node, running, succeeded
+from tests.store.postgres_place import connected, yard
+
+KEYS = 100
+ROWS_READ = "SELECT idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relid = $1::text::regclass"
+
+
+@pytest.mark.spec("engine-10", "engine-28")
+async def test_who_waits_for_a_key_is_found_without_reading_who_waits_for_others() -> None:
+    async with yard() as place, connected() as connection:
+        worker = await node(place.store, slots=KEYS)
+        keys = [f"key-{n}" for n in range(KEYS)]
+        holders = [await running(place.store, worker, keys=(key,)) for key in keys]
+        await place.store.enqueue([new(keys=(key,)) for key in keys for _ in range(3)])
+        assert {key.waiting for key in await place.store.keys(limit=KEYS)} == {3}
+
+        async with connection.transaction():
+            ended = turn_args(0, [succeeded(holders[0]), succeeded(holders[1])], None)
+            await connection.execute(place.here(TURN), *ended)
+            read = await connection.fetchval(ROWS_READ, place.here("taskyard.parked"))
+
+    assert read < KEYS / 2, read
