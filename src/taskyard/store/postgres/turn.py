@@ -22,17 +22,15 @@ def turn_args(
     offset: int, verdicts: Sequence[Verdict], request: ClaimRequest | None
 ) -> tuple[object, ...]:
     """Completed tasks go as arrays, for there are many; whatever else as one JSON text."""
-    completed: list[Verdict] = []
-    others: list[Verdict] = []
-    seen: dict[tuple[int, int], set[Lease]] = {}
-    for verdict in verdicts:
+    for verdict in {(v.state, v.reason): v for v in verdicts}.values():  # one of each sort
         require(verdict.id, State.RUNNING, verdict.state, verdict.reason)
-        leases = seen.setdefault((verdict.no, verdict.attempt), set())
-        # Of two verdicts that could be for the same attempt the first counts.
-        if not leases or (0 not in leases and verdict.lease and verdict.lease not in leases):
-            leases.add(verdict.lease)
-            plain = verdict.state is State.COMPLETED and verdict.error is None
-            (completed if plain else others).append(verdict)
+    leases = list({v.lease for v in verdicts})
+    verdicts = _first_ones(verdicts)
+    well = State.COMPLETED
+    completed = [v for v in verdicts if v.state is well and v.error is None]
+    others: list[Verdict] = []
+    if len(completed) < len(verdicts):
+        others = [v for v in verdicts if v.state is not well or v.error is not None]
     asked: tuple[int | None, ...] = (None, None, 0, 0)
     if request is not None:
         asked = (request.lease, request.number, max(0, request.room), max(0, request.ahead))
@@ -43,9 +41,23 @@ def turn_args(
         [v.lease for v in completed],
         [v.result for v in completed],
         *verdict_args(others),
-        list({v.lease for v in verdicts}),
+        leases,
         *asked,
     )
+
+
+def _first_ones(verdicts: Sequence[Verdict]) -> Sequence[Verdict]:
+    """Of two verdicts that could be for the same attempt the first counts."""
+    if len({(v.no, v.attempt) for v in verdicts}) == len(verdicts):
+        return verdicts
+    first: list[Verdict] = []
+    seen: dict[tuple[int, int], set[Lease]] = {}
+    for verdict in verdicts:
+        leases = seen.setdefault((verdict.no, verdict.attempt), set())
+        if not leases or (0 not in leases and verdict.lease and verdict.lease not in leases):
+            leases.add(verdict.lease)
+            first.append(verdict)
+    return first
 
 
 def verdict_args(verdicts: Sequence[Verdict]) -> tuple[str | None, list[str | None]]:
@@ -65,6 +77,14 @@ def to_json(value: object) -> str:
 
 
 def finished(verdicts: Sequence[Verdict], row: Any) -> list[Finished | Stale]:
+    if (
+        len(row["o_accepted"] or ()) == len(verdicts)
+        and not row["o_cancelled"]
+        and not row["o_paused"]
+    ):
+        return [
+            Finished(verdict.no, verdict.state) for verdict in verdicts
+        ]  # each was accepted once
     columns = (
         row["o_accepted"] or (),
         row["o_accepted_attempt"] or (),
@@ -88,6 +108,7 @@ def finished(verdicts: Sequence[Verdict], row: Any) -> list[Finished | Stale]:
 def claimed(row: Any, request: ClaimRequest, names: Names) -> Claim:
     """The names of all numbers in the row have been learned."""
     tasks: list[Claimed] = []
+    now = row["o_now"]
     if row["o_no"]:
         tasks = list(
             map(
@@ -99,22 +120,14 @@ def claimed(row: Any, request: ClaimRequest, names: Names) -> Claim:
                 row["o_attempt"],
                 row["o_charged"],
                 row["o_max_charged"],
-                map(_seconds, row["o_timeout"]),
+                [timeout / 1e6 for timeout in row["o_timeout"]],
                 row["o_payload"],
                 repeat(request.lease),
                 row["o_losses"],
-                map(_waited, row["o_run_at"], repeat(row["o_now"])),
+                [max(0, now - run_at) / 1e6 for run_at in row["o_run_at"]],
                 row["o_checkpoint"] or repeat(None),
             )
         )
     return Claim(
         tasks, frozenset(row["o_ahead"] or ()), more=bool(row["o_more"]), refused=row["o_refused"]
     )
-
-
-def _seconds(micros: int) -> float:
-    return micros / 1e6
-
-
-def _waited(run_at: int, now: int) -> float:
-    return max(0, now - run_at) / 1e6

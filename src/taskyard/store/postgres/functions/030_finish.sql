@@ -189,16 +189,15 @@ $$;
 -- them. Needs the lock of the node's row.
 CREATE OR REPLACE FUNCTION taskyard.shift_load(p_lease bigint, p_bodies integer, p_number bigint) RETURNS void
 LANGUAGE plpgsql AS $$
-DECLARE
-    v_entry bigint;
 BEGIN
-    SELECT l.entry INTO v_entry FROM taskyard.loads AS l WHERE l.lease = p_lease ORDER BY l.entry DESC LIMIT 1;
-    IF FOUND THEN
-        INSERT INTO taskyard.loads (lease, entry, number, running)
-        SELECT l.lease, l.entry + 1, coalesce(p_number, l.number), l.running + p_bodies
-          FROM taskyard.loads AS l WHERE l.lease = p_lease AND l.entry = v_entry;
-        DELETE FROM taskyard.loads WHERE lease = p_lease AND entry = v_entry;
-    END IF;
+    WITH last AS (
+        DELETE FROM taskyard.loads AS l
+         WHERE l.lease = p_lease AND l.entry = (
+               SELECT a.entry FROM taskyard.loads AS a WHERE a.lease = p_lease ORDER BY a.entry DESC LIMIT 1)
+        RETURNING l.entry, l.number, l.running
+    )
+    INSERT INTO taskyard.loads (lease, entry, number, running)
+    SELECT p_lease, l.entry + 1, coalesce(p_number, l.number), l.running + p_bodies FROM last AS l;
 END
 $$;
 

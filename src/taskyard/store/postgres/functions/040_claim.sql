@@ -3,45 +3,57 @@
 -- ordered lane has room as if it were limited: it is looked at under the lock alone.
 CREATE OR REPLACE FUNCTION taskyard.stretches(p_now bigint, p_lease bigint) RETURNS taskyard.stretch[]
 LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_parts   taskyard.stretch[];
+    v_limited integer[];
 BEGIN
+    SELECT array_agg(ROW(q.lane, q.route, q.priority, coalesce(f.safe, 0), NULL, l.lane_order, l.ranked,
+                         NULL)::taskyard.stretch
+                     ORDER BY q.lane, q.route, q.priority),
+           array_agg(q.lane) FILTER (
+               WHERE l.capacity IS NOT NULL OR l.rate_interval IS NOT NULL OR l.ordered)
+      INTO v_parts, v_limited
+      FROM taskyard.node_routes AS s
+           CROSS JOIN LATERAL (
+               SELECT DISTINCT k.route, k.lane, k.priority FROM taskyard.queues AS k
+                WHERE k.route = s.route) AS q
+           CROSS JOIN LATERAL (
+               SELECT * FROM taskyard.lanes AS a
+                WHERE a.no = q.lane AND NOT (a.paused AND (a.paused_until IS NULL OR a.paused_until > p_now))
+               OFFSET 0) AS l
+           LEFT JOIN LATERAL (
+               SELECT o.safe FROM taskyard.floors AS o
+                WHERE o.lane = q.lane AND o.route = q.route AND o.priority = q.priority
+                ORDER BY o.pass DESC LIMIT 1) AS f ON true
+           CROSS JOIN LATERAL (
+               SELECT 1 FROM taskyard.ready AS r
+                WHERE r.lane = q.lane AND r.route = q.route
+                  AND r.priority = q.priority AND r.seq >= coalesce(f.safe, 0)
+                ORDER BY r.seq LIMIT 1) AS head
+     WHERE s.lease = p_lease;
+    IF v_limited IS NULL THEN
+        RETURN v_parts;
+    END IF;
     RETURN (
-        WITH queue AS MATERIALIZED (
-            SELECT q.lane, q.route, q.priority, coalesce(f.safe, 0) AS floor, l.capacity, l.rate_interval,
-                   l.rate_burst, l.ordered, l.lane_order, l.ranked
-              FROM taskyard.node_routes AS s
-                   CROSS JOIN LATERAL (
-                       SELECT DISTINCT k.route, k.lane, k.priority FROM taskyard.queues AS k
-                        WHERE k.route = s.route) AS q
-                   JOIN taskyard.lanes AS l
-                     ON l.no = q.lane AND NOT (l.paused AND (l.paused_until IS NULL OR l.paused_until > p_now))
-                   LEFT JOIN LATERAL (
-                       SELECT o.safe FROM taskyard.floors AS o
-                        WHERE o.lane = q.lane AND o.route = q.route AND o.priority = q.priority
-                        ORDER BY o.pass DESC LIMIT 1) AS f ON true
-                   CROSS JOIN LATERAL (
-                       SELECT 1 FROM taskyard.ready AS r
-                        WHERE r.lane = q.lane AND r.route = q.route
-                          AND r.priority = q.priority AND r.seq >= coalesce(f.safe, 0)
-                        ORDER BY r.seq LIMIT 1) AS head
-             WHERE s.lease = p_lease
-        ), room AS MATERIALIZED (
-            SELECT c.lane, least(
+        WITH room AS MATERIALIZED (
+            SELECT c.no AS lane, least(
                        c.capacity - (
                            SELECT count(*) FROM taskyard.nodes AS n
                                   CROSS JOIN LATERAL (
                                       SELECT 1 FROM taskyard.running AS r
-                                       WHERE r.lease = n.lease AND r.lane = c.lane OFFSET 0) AS run
+                                       WHERE r.lease = n.lease AND r.lane = c.no OFFSET 0) AS run
                             WHERE c.capacity IS NOT NULL)::integer,
                        CASE WHEN c.rate_interval IS NOT NULL THEN taskyard.tokens(
-                           c.rate_interval, c.rate_burst, taskyard.full_at(c.lane, ''), p_now) END,
+                           c.rate_interval, c.rate_burst, taskyard.full_at(c.no, ''), p_now) END,
                        1000000) AS room
-              FROM (SELECT DISTINCT q.lane, q.capacity, q.rate_interval, q.rate_burst FROM queue AS q
-                     WHERE q.capacity IS NOT NULL OR q.rate_interval IS NOT NULL OR q.ordered) AS c
+              FROM taskyard.lanes AS c WHERE c.no = ANY (v_limited)
         )
-        SELECT array_agg(ROW(q.lane, q.route, q.priority, q.floor, m.room, q.lane_order, q.ranked,
+        SELECT array_agg(ROW(p.lane, p.route, p.priority, p.floor, m.room, p.lane_order, p.ranked,
                              NULL)::taskyard.stretch
-                         ORDER BY q.lane, q.route, q.priority)
-          FROM queue AS q LEFT JOIN room AS m ON m.lane = q.lane);
+                         ORDER BY p.at)
+          FROM unnest(v_parts) WITH ORDINALITY
+                   AS p (lane, route, priority, floor, room, lane_order, ranked, bound, at)
+               LEFT JOIN room AS m ON m.lane = p.lane);
 END
 $$;
 
@@ -74,6 +86,27 @@ BEGIN
                                  LIMIT p_want) AS r
                       WHERE p.lane = first.lane AND p.route = first.route AND p.priority <= first.priority
                       LIMIT p_want) AS before));
+END
+$$;
+
+-- give_back_room: whether one of these parts is in a lane whose capacity is full, and one of these tasks runs
+-- there: the room it leaves can then be taken, under the lock.
+CREATE OR REPLACE FUNCTION taskyard.give_back_room(
+    p_parts taskyard.stretch[], p_nos bigint[], p_others json) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_full integer[];
+BEGIN
+    SELECT array_agg(DISTINCT p.lane) INTO v_full
+      FROM unnest(p_parts) AS p
+     WHERE p.room <= 0
+       AND EXISTS (SELECT 1 FROM taskyard.lanes AS l WHERE l.no = p.lane AND l.capacity IS NOT NULL);
+    RETURN v_full IS NOT NULL AND EXISTS (
+        SELECT 1
+          FROM (SELECT u.no FROM unnest(p_nos) AS u (no)
+                 UNION ALL SELECT o.no FROM json_to_recordset(p_others) AS o (no bigint)) AS v
+               CROSS JOIN LATERAL (SELECT a.lane FROM taskyard.running AS a WHERE a.no = v.no OFFSET 0) AS r
+         WHERE r.lane = ANY (v_full));
 END
 $$;
 

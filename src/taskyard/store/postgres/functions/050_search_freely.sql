@@ -1,29 +1,73 @@
--- search_freely: take tasks nothing but the node's room limits. Many do this at the same time and
--- pass over each other's rows. Where a lane's order holds a special task, only what comes before it
--- is taken; the same snapshot sees both, so nothing goes before a task it saw first.
-CREATE OR REPLACE FUNCTION taskyard.search_freely(
-    p_now bigint, p_lease bigint, p_number bigint, p_slots integer, p_ahead integer,
-    p_parts taskyard.stretch[],
-    OUT o_no bigint[], OUT o_id text[], OUT o_route integer[], OUT o_lane integer[], OUT o_attempt integer[],
-    OUT o_charged integer[], OUT o_max_charged integer[], OUT o_timeout bigint[], OUT o_payload text[],
-    OUT o_losses integer[], OUT o_run_at bigint[], OUT o_priority smallint[], OUT o_ahead bigint[],
-    OUT o_more boolean)
+-- choose_from_stream: lock the first tasks of one lane and route that nothing but a number limits; answers
+-- where they stand, in order, and beside them those whose deadline has passed. These parts are all of that
+-- lane and route, by priority. p_counted: the room of the lane was counted under the lock.
+CREATE OR REPLACE FUNCTION taskyard.choose_from_stream(
+    p_now bigint, p_parts taskyard.stretch[], p_want integer, p_counted boolean,
+    OUT o_places tid[], OUT o_late tid[], OUT o_cut boolean, OUT o_limited boolean)
 LANGUAGE plpgsql AS $$
-DECLARE
-    v_want  integer := least(p_slots + p_ahead, 500);
-    v_dedup text[];
-    v_late  bigint[];
-    v_cut   boolean;
-    v_limit boolean;
+BEGIN
+    -- They may have been found before the node was locked: the lane may have been paused or limited since.
+    SELECT NOT p_counted AND coalesce(s.room > 0, l.capacity IS NOT NULL OR l.rate_interval IS NOT NULL OR l.ordered)
+      INTO o_limited
+      FROM unnest(p_parts[1:1]) AS s
+           CROSS JOIN LATERAL (
+               SELECT * FROM taskyard.lanes AS a
+                WHERE a.no = s.lane AND NOT (a.paused AND (a.paused_until IS NULL OR a.paused_until > p_now))
+               OFFSET 0) AS l;
+    o_cut := false;
+    IF NOT FOUND OR o_limited OR NOT p_counted AND (p_parts[1]).room IS NOT NULL THEN
+        RETURN;
+    END IF;
+    WITH bound AS MATERIALIZED (
+        SELECT p.priority, f.seq
+          FROM unnest(p_parts) AS p
+               CROSS JOIN LATERAL (
+                   SELECT r.seq FROM taskyard.ready AS r
+                    WHERE r.special AND r.lane = p.lane AND r.route = p.route
+                      AND r.priority = p.priority AND r.seq >= p.floor
+                    ORDER BY r.seq LIMIT 1) AS f
+         ORDER BY p.priority LIMIT 1
+    ), locked AS MATERIALIZED (
+        SELECT x.place, x.late
+          FROM unnest(p_parts) AS q
+               LEFT JOIN bound AS b ON true
+               CROSS JOIN LATERAL (
+                   SELECT a.ctid AS place, coalesce(a.deadline <= p_now, false) AS late
+                     FROM taskyard.ready AS a
+                    WHERE a.lane = q.lane AND a.route = q.route AND a.priority = q.priority
+                      AND a.seq >= q.floor
+                      AND a.seq < CASE WHEN q.priority = b.priority THEN b.seq ELSE 9223372036854775807 END
+                    ORDER BY a.seq LIMIT p_want
+                      FOR UPDATE SKIP LOCKED) AS x
+         WHERE b.seq IS NULL OR q.priority <= b.priority
+         LIMIT p_want
+    )
+    SELECT array_agg(l.place) FILTER (WHERE NOT l.late), array_agg(l.place) FILTER (WHERE l.late),
+           EXISTS (SELECT 1 FROM bound)
+      INTO o_places, o_late, o_cut
+      FROM locked AS l;
+END
+$$;
+
+-- choose_from_streams: the same from several lanes and routes, which share what is wanted: the heads of all
+-- lanes, then their seconds, …; the number rotates which lane is first.
+CREATE OR REPLACE FUNCTION taskyard.choose_from_streams(
+    p_now bigint, p_number bigint, p_parts taskyard.stretch[], p_want integer, p_counted boolean,
+    OUT o_places tid[], OUT o_late tid[], OUT o_cut boolean, OUT o_limited boolean)
+LANGUAGE plpgsql AS $$
 BEGIN
     WITH part AS MATERIALIZED (
-        -- They were found before the node was locked: a lane may have been paused or limited since.
+        -- They may have been found before the node was locked: a lane may have been paused or limited since.
         SELECT s.lane, s.route, s.priority, s.floor,
-               CASE WHEN l.capacity IS NULL AND l.rate_interval IS NULL AND NOT l.ordered
-                    THEN s.room ELSE coalesce(s.room, 1) END AS room
+               CASE WHEN p_counted THEN NULL
+                    WHEN l.capacity IS NULL AND l.rate_interval IS NULL AND NOT l.ordered THEN s.room
+                    ELSE coalesce(s.room, 1) END AS room
           FROM unnest(p_parts) AS s
-               JOIN taskyard.lanes AS l
-                 ON l.no = s.lane AND NOT (l.paused AND (l.paused_until IS NULL OR l.paused_until > p_now))
+               CROSS JOIN LATERAL (
+                   SELECT * FROM taskyard.lanes AS a
+                    WHERE a.no = s.lane
+                      AND NOT (a.paused AND (a.paused_until IS NULL OR a.paused_until > p_now))
+                   OFFSET 0) AS l
     ), bound AS MATERIALIZED (
         -- The first special task of the whole lane is the bound of each of its queues.
         SELECT DISTINCT ON (p.lane) p.lane, p.priority, f.seq
@@ -59,69 +103,125 @@ BEGIN
                                       SELECT a.seq FROM taskyard.ready AS a
                                        WHERE a.lane = q.lane AND a.route = q.route
                                          AND a.priority = q.priority AND a.seq >= q.floor AND a.seq < q.bound
-                                       ORDER BY a.seq LIMIT v_want) AS x
+                                       ORDER BY a.seq LIMIT p_want) AS x
                             WHERE q.lane = t.lane AND q.route = t.route
-                            LIMIT v_want) AS r) AS c
-         ORDER BY c.rank, c.turn LIMIT v_want
+                            LIMIT p_want) AS r) AS c
+         ORDER BY c.rank, c.turn LIMIT p_want
     ), shares AS MATERIALIZED (
-        -- With one stream there is nothing to share, so nothing is looked at twice.
-        SELECT t.*,
-               CASE WHEN (SELECT count(*) FROM turned) = 1 THEN v_want
-                    ELSE (SELECT count(*) FROM chosen AS c WHERE c.lane = t.lane AND c.route = t.route)
-               END AS share
+        SELECT t.*, (SELECT count(*) FROM chosen AS c WHERE c.lane = t.lane AND c.route = t.route) AS share
           FROM turned AS t
     ), locked AS MATERIALIZED (
-        SELECT r.place, s.turn
+        SELECT r.*, s.lane, s.turn
           FROM shares AS s
                CROSS JOIN LATERAL (
-                   SELECT x.place
+                   SELECT x.*
                      FROM queue AS q
                           CROSS JOIN LATERAL (
-                              SELECT a.ctid AS place FROM taskyard.ready AS a
+                              SELECT a.ctid AS place, a.priority, a.seq,
+                                     coalesce(a.deadline <= p_now, false) AS late
+                                FROM taskyard.ready AS a
                                WHERE a.lane = q.lane AND a.route = q.route
                                  AND a.priority = q.priority AND a.seq >= q.floor AND a.seq < q.bound
                                ORDER BY a.seq LIMIT s.share
                                  FOR UPDATE SKIP LOCKED) AS x
                     WHERE q.lane = s.lane AND q.route = s.route
                     LIMIT s.share) AS r
-    ), gone AS (
-        DELETE FROM taskyard.ready WHERE ctid = ANY (ARRAY(SELECT l.place FROM locked AS l))
-        RETURNING *
-    ), taken AS MATERIALIZED (
-        SELECT g.*, row_number() OVER (ORDER BY g.nth, g.turn) AS at
-          FROM (SELECT x.*, row_number() OVER (PARTITION BY x.lane ORDER BY x.priority, x.seq) AS nth,
-                       (SELECT t.turn FROM turned AS t WHERE t.lane = x.lane LIMIT 1) AS turn
-                  FROM gone AS x WHERE NOT coalesce(x.deadline <= p_now, false)) AS g
-    ), started AS (
-        INSERT INTO taskyard.running (no, lease, request, started_at, attempt, lane, charged, losses, dedup)
-        SELECT t.no, p_lease, p_number, CASE WHEN t.at <= p_slots THEN p_now END, t.attempt + 1, t.lane,
-               t.charged, t.losses, t.dedup
-          FROM taken AS t
-    ), late AS (
-        INSERT INTO taskyard.done (no, ended_at, attempt, charged, losses, state, reason, node)
-        SELECT g.no, p_now, g.attempt, g.charged, g.losses, 'failed', 'expired', g.node
-          FROM gone AS g WHERE g.deadline <= p_now
-        RETURNING no
+    ), ordered AS (
+        SELECT l.place, l.late, l.turn,
+               row_number() OVER (PARTITION BY l.late, l.lane ORDER BY l.priority, l.seq) AS nth
+          FROM locked AS l
     )
-    SELECT array_agg(x.no), array_agg(x.id), array_agg(x.route), array_agg(x.lane), array_agg(x.attempt),
-           array_agg(x.charged), array_agg(x.max_charged), array_agg(x.timeout), array_agg(x.payload),
-           array_agg(x.losses), array_agg(x.run_at), array_agg(x.priority), array_agg(x.no) FILTER (WHERE x.at > p_slots),
-           array_agg(x.dedup) FILTER (WHERE x.dedup IS NOT NULL),
-           (SELECT array_agg(late.no) FROM late), EXISTS (SELECT 1 FROM bound),
-           (SELECT bool_or(p.room > 0) FROM part AS p)
-      INTO o_no, o_id, o_route, o_lane, o_attempt, o_charged, o_max_charged, o_timeout, o_payload,
-           o_losses, o_run_at, o_priority, o_ahead, v_dedup, v_late, v_cut, v_limit
-      FROM (SELECT t.no, d.id, t.route, t.lane, t.attempt + 1 AS attempt, t.charged, d.max_charged,
-                   d.timeout, d.payload, t.losses, d.run_at, t.priority, t.at, t.dedup
+    SELECT array_agg(o.place ORDER BY o.nth, o.turn) FILTER (WHERE NOT o.late),
+           array_agg(o.place) FILTER (WHERE o.late), EXISTS (SELECT 1 FROM bound),
+           coalesce((SELECT bool_or(p.room > 0) FROM part AS p), false)
+      INTO o_places, o_late, o_cut, o_limited
+      FROM ordered AS o;
+END
+$$;
+
+-- only_counted: whether these are all of one lane that has a capacity, and nothing else that is particular.
+CREATE OR REPLACE FUNCTION taskyard.only_counted(p_parts taskyard.stretch[]) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_first taskyard.stretch := p_parts[1];
+    v_last  taskyard.stretch := p_parts[cardinality(p_parts)];
+BEGIN
+    RETURN coalesce(v_first.lane = v_last.lane AND v_first.room > 0, false) AND EXISTS (
+        SELECT 1 FROM taskyard.lanes AS l
+         WHERE l.no = v_first.lane AND l.capacity IS NOT NULL AND l.rate_interval IS NULL AND NOT l.ordered);
+END
+$$;
+
+-- search_freely: take tasks nothing but the node's room limits. Many do this at the same time and
+-- pass over each other's rows. Where a lane's order holds a special task, only what comes before it
+-- is taken; the same snapshot sees both, so nothing goes before a task it saw first. With p_counted, under
+-- the lock, the room of their one lane is a limit too, and is in p_slots.
+CREATE OR REPLACE FUNCTION taskyard.search_freely(
+    p_now bigint, p_lease bigint, p_number bigint, p_slots integer, p_ahead integer,
+    p_parts taskyard.stretch[], p_counted boolean,
+    OUT o_no bigint[], OUT o_id text[], OUT o_route integer[], OUT o_lane integer[], OUT o_attempt integer[],
+    OUT o_charged integer[], OUT o_max_charged integer[], OUT o_timeout bigint[], OUT o_payload text[],
+    OUT o_losses integer[], OUT o_run_at bigint[], OUT o_priority smallint[], OUT o_ahead bigint[],
+    OUT o_more boolean)
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_want    integer := least(p_slots + p_ahead, 500);
+    v_last    taskyard.stretch := p_parts[cardinality(p_parts)];
+    v_places  tid[];
+    v_late    tid[];
+    v_cut     boolean;
+    v_limited boolean;
+    v_dedup   text[];
+BEGIN
+    o_more := false;
+    IF p_parts IS NULL THEN
+        RETURN;
+    END IF;
+    IF (p_parts[1]).lane = v_last.lane AND (p_parts[1]).route = v_last.route THEN
+        SELECT c.* INTO v_places, v_late, v_cut, v_limited
+          FROM taskyard.choose_from_stream(p_now, p_parts, v_want, p_counted) AS c;
+    ELSE
+        SELECT c.* INTO v_places, v_late, v_cut, v_limited
+          FROM taskyard.choose_from_streams(p_now, p_number, p_parts, v_want, p_counted) AS c;
+    END IF;
+    IF v_places IS NOT NULL THEN
+        WITH taken AS MATERIALIZED (
+            SELECT r.*, u.at
+              FROM unnest(v_places) WITH ORDINALITY AS u (place, at)
+                   CROSS JOIN LATERAL (
+                       SELECT a.no, a.lane, a.route, a.attempt + 1 AS attempt, a.charged, a.losses,
+                              a.priority, a.dedup
+                         FROM taskyard.ready AS a WHERE a.ctid = u.place OFFSET 0) AS r
+        ), gone AS (
+            DELETE FROM taskyard.ready WHERE ctid = ANY (v_places)
+        ), started AS (
+            INSERT INTO taskyard.running (no, lease, request, started_at, attempt, lane, charged, losses, dedup)
+            SELECT t.no, p_lease, p_number, CASE WHEN t.at <= p_slots THEN p_now END, t.attempt, t.lane,
+                   t.charged, t.losses, t.dedup
               FROM taken AS t
-                   CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = t.no OFFSET 0) AS d
-             ORDER BY t.at) AS x;
-    PERFORM taskyard.after_expiry(p_now, v_late);
-    PERFORM taskyard.free_started(v_dedup, o_no);
+        )
+        SELECT array_agg(x.no), array_agg(x.id), array_agg(x.route), array_agg(x.lane), array_agg(x.attempt),
+               array_agg(x.charged), array_agg(x.max_charged), array_agg(x.timeout), array_agg(x.payload),
+               array_agg(x.losses), array_agg(x.run_at), array_agg(x.priority),
+               array_agg(x.dedup) FILTER (WHERE x.dedup IS NOT NULL)
+          INTO o_no, o_id, o_route, o_lane, o_attempt, o_charged, o_max_charged, o_timeout, o_payload,
+               o_losses, o_run_at, o_priority, v_dedup
+          FROM (SELECT t.*, d.id, d.max_charged, d.timeout, d.payload, d.run_at
+                  FROM taken AS t  -- in order, and so what comes of it
+                       CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = t.no OFFSET 0) AS d
+               ) AS x;
+        IF cardinality(o_no) > p_slots THEN
+            o_ahead := o_no[p_slots + 1:];
+        END IF;
+        PERFORM taskyard.free_started(v_dedup, o_no);
+    END IF;
+    IF v_late IS NOT NULL THEN
+        PERFORM taskyard.expire_ready(p_now, v_late);
+    END IF;
     -- Less than asked for although a special or limited task is there: the next claim looks at it
     -- under the lock.
     o_more := coalesce(cardinality(o_no), 0) < p_slots
-        AND (v_cut OR coalesce(v_limit, false) OR v_late IS NOT NULL
+        AND (v_cut OR coalesce(v_limited, false) OR v_late IS NOT NULL
              OR coalesce(cardinality(o_no), 0) = v_want);
 END
 $$;

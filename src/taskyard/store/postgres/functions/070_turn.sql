@@ -18,32 +18,36 @@ DECLARE
     v_began      bigint;
     v_took       bigint;
     v_locked     boolean := false;
+    v_counted    boolean := false;
     v_parts      taskyard.stretch[];
     v_freed      bigint[];
     v_unsaid     bigint[];   -- the leases of those whose verdict says none
     v_node       record;
-    v_load       record;
-    v_bodies     integer := 0;
+    v_ended      integer := 0;  -- bodies of this lease
+    v_begun      integer := 0;
     v_free       integer;
     v_slots      integer;
     v_ahead      integer;
     v_taken      bigint[];
-    v_got        integer;
+    v_got        integer := 0;
     v_priorities smallint[];
 BEGIN
-    -- Where nobody holds a key, none of these does.
-    IF (cardinality(p_nos) > 0 OR p_others IS NOT NULL) AND EXISTS (SELECT 1 FROM taskyard.held) THEN
-        v_locked := EXISTS (
-            SELECT 1
-              FROM (SELECT u.no FROM unnest(p_nos) AS u (no)
-                     UNION ALL SELECT o.no FROM json_to_recordset(p_others) AS o (no bigint)) AS v
-                   CROSS JOIN LATERAL (
-                       SELECT r.keys FROM taskyard.running AS r WHERE r.no = v.no OFFSET 0) AS r
-             WHERE r.keys IS NOT NULL);
+    IF cardinality(p_nos) > 0 OR p_others IS NOT NULL THEN
+        -- Where nobody holds a key, none of these does.
+        IF EXISTS (SELECT 1 FROM taskyard.held) THEN
+            v_locked := EXISTS (
+                SELECT 1
+                  FROM (SELECT u.no FROM unnest(p_nos) AS u (no)
+                         UNION ALL SELECT o.no FROM json_to_recordset(p_others) AS o (no bigint)) AS v
+                       CROSS JOIN LATERAL (
+                           SELECT r.keys FROM taskyard.running AS r WHERE r.no = v.no OFFSET 0) AS r
+                 WHERE r.keys IS NOT NULL);
+        END IF;
     END IF;
     IF p_lease IS NOT NULL AND NOT v_locked THEN
         v_parts := taskyard.stretches(taskyard.moment(p_clock), p_lease);
-        v_locked := taskyard.needs_lock(v_parts, least(p_room + p_want_ahead, 500));
+        v_locked := taskyard.needs_lock(v_parts, least(p_room + p_want_ahead, 500))
+                 OR taskyard.give_back_room(v_parts, p_nos, p_others);
     END IF;
     IF 0 = ANY (p_under) THEN
         v_unsaid := ARRAY(
@@ -67,11 +71,14 @@ BEGIN
             PERFORM taskyard.tell();
         END IF;
         IF v_freed IS NOT NULL THEN
-            PERFORM taskyard.lighten(v_freed);
+            -- What this lease gave back is written down with what it takes.
+            v_ended := coalesce(cardinality(array_positions(v_freed, p_lease)), 0);
+            IF v_ended < cardinality(v_freed) THEN
+                PERFORM taskyard.lighten(array_remove(v_freed, p_lease));
+            END IF;
         END IF;
-        IF p_lease IS NOT NULL AND NOT v_locked
-           AND (p_others IS NOT NULL OR EXISTS (SELECT 1 FROM unnest(v_parts) AS s WHERE s.room <= 0)) THEN
-            v_parts := taskyard.stretches(v_now, p_lease);  -- they may have come back, or left room in a full lane
+        IF p_lease IS NOT NULL AND NOT v_locked AND p_others IS NOT NULL THEN
+            v_parts := taskyard.stretches(v_now, p_lease);  -- they may have come back
         END IF;
     END IF;
     IF p_lease IS NULL THEN
@@ -79,17 +86,20 @@ BEGIN
     END IF;
 
     -- Claims of one lease go one after the other, and none while the lease is being taken away.
-    SELECT n.id, n.state, n.slots, n.until > v_now AS alive,
+    SELECT n.id, n.state, n.slots, n.until > v_now AS alive, l.number, l.running - v_ended AS running,
            EXISTS (SELECT 1 FROM taskyard.nodes AS o WHERE o.id = n.id AND o.lease > n.lease) AS superseded
-      INTO v_node FROM taskyard.nodes AS n WHERE n.lease = p_lease;
+      INTO v_node
+      FROM taskyard.nodes AS n
+           LEFT JOIN LATERAL (
+               SELECT a.number, a.running FROM taskyard.loads AS a WHERE a.lease = p_lease
+                ORDER BY a.entry DESC LIMIT 1) AS l ON true
+     WHERE n.lease = p_lease;
     o_more := false;
     IF NOT FOUND THEN
         o_refused := 'this lease has ended';
         RETURN;
     END IF;
-    SELECT l.number, l.running INTO v_load
-      FROM taskyard.loads AS l WHERE l.lease = p_lease ORDER BY l.entry DESC LIMIT 1;
-    IF v_load.number >= p_number THEN
+    IF v_node.number >= p_number THEN
         SELECT array_agg(x.no), array_agg(x.no) FILTER (WHERE x.started_at IS NULL) INTO v_taken, o_ahead
           FROM (SELECT r.no, r.started_at FROM taskyard.running AS r
                        CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = r.no OFFSET 0) AS t
@@ -102,39 +112,46 @@ BEGIN
             WHEN v_node.state <> 'ready' THEN 'this node is ' || v_node.state
             WHEN taskyard.yard_paused(v_now) THEN 'the yard is paused'
         END;
-        v_free := greatest(0, least(p_room, v_node.slots - v_load.running));
+        v_free := greatest(0, least(p_room, v_node.slots - v_node.running));
         -- No more than 500 at a time: the answer is one row, and payloads may be large.
         v_slots := least(v_free, 500);
         v_ahead := least(p_want_ahead, 500 - v_slots);
-        IF o_refused IS NOT NULL OR v_slots + v_ahead <= 0 THEN
-            RETURN;
-        END IF;
-        v_began := taskyard.wall_clock();
-        IF v_locked THEN
-            SELECT s.o_now || s.o_later, s.o_later, s.o_more, cardinality(s.o_now)
-              INTO v_taken, o_ahead, o_more, v_bodies
-              FROM taskyard.search_exactly(v_now, p_lease, p_number, v_slots, v_ahead) AS s;
-            v_got := cardinality(v_taken);
-        ELSE
-            SELECT s.o_no, s.o_id, s.o_route, s.o_lane, s.o_attempt, s.o_charged, s.o_max_charged,
-                   s.o_timeout, s.o_payload, s.o_losses, s.o_run_at, s.o_priority, s.o_ahead, s.o_more
-              INTO o_no, o_id, o_route, o_lane, o_attempt, o_charged, o_max_charged, o_timeout, o_payload,
-                   o_losses, o_run_at, v_priorities, o_ahead, o_more
-              FROM taskyard.search_freely(v_now, p_lease, p_number, v_slots, v_ahead, v_parts) AS s;
-            v_got := coalesce(cardinality(o_no), 0);
-            v_bodies := v_got - coalesce(cardinality(o_ahead), 0);
-        END IF;
-        o_more := o_more OR v_free > v_slots AND v_got >= v_slots;
-        IF v_got > 0 THEN
-            PERFORM taskyard.shift_load(p_lease, v_bodies, p_number);
-        END IF;
-        v_took := taskyard.wall_clock() - v_began;
-        IF EXISTS (SELECT 1 FROM taskyard.floors) THEN
-            IF v_got < v_slots AND NOT o_more THEN
-                o_more := taskyard.look_below(p_lease);
-            ELSE
-                PERFORM taskyard.look_around();
+        IF o_refused IS NULL AND v_slots + v_ahead > 0 THEN
+            v_began := taskyard.wall_clock();
+            IF v_locked THEN
+                v_parts := taskyard.stretches(v_now, p_lease);
+                v_counted := taskyard.only_counted(v_parts);
             END IF;
+            IF v_counted OR NOT v_locked THEN
+                SELECT s.o_no, s.o_id, s.o_route, s.o_lane, s.o_attempt, s.o_charged, s.o_max_charged,
+                       s.o_timeout, s.o_payload, s.o_losses, s.o_run_at, s.o_priority, s.o_ahead, s.o_more
+                  INTO o_no, o_id, o_route, o_lane, o_attempt, o_charged, o_max_charged, o_timeout, o_payload,
+                       o_losses, o_run_at, v_priorities, o_ahead, o_more
+                  FROM taskyard.search_freely(
+                           v_now, p_lease, p_number,
+                           CASE WHEN v_counted THEN least(v_slots, (v_parts[1]).room) ELSE v_slots END,
+                           CASE WHEN v_counted THEN 0 ELSE v_ahead END, v_parts, v_counted) AS s;
+                v_got := coalesce(cardinality(o_no), 0);
+                v_begun := v_got - coalesce(cardinality(o_ahead), 0);
+            END IF;
+            IF v_locked AND v_got = 0 AND (o_more OR NOT v_counted) THEN
+                SELECT s.o_now || s.o_later, s.o_later, s.o_more, cardinality(s.o_now)
+                  INTO v_taken, o_ahead, o_more, v_begun
+                  FROM taskyard.search_exactly(v_now, p_lease, p_number, v_slots, v_ahead) AS s;
+                v_got := cardinality(v_taken);
+            END IF;
+            o_more := o_more OR v_free > v_slots AND v_got >= v_slots;
+            v_took := taskyard.wall_clock() - v_began;
+        END IF;
+    END IF;
+    IF v_got > 0 OR v_ended > 0 THEN
+        PERFORM taskyard.shift_load(p_lease, v_begun - v_ended, CASE WHEN v_got > 0 THEN p_number END);
+    END IF;
+    IF v_took IS NOT NULL AND EXISTS (SELECT 1 FROM taskyard.floors) THEN
+        IF v_got < v_slots AND NOT o_more THEN
+            o_more := taskyard.look_below(p_lease);
+        ELSE
+            PERFORM taskyard.look_around();
         END IF;
     END IF;
     IF cardinality(v_taken) > 0 THEN
