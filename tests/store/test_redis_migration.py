@@ -23,8 +23,9 @@ from tests.conformance.verbs import complete, ids, new, node, refused_as_duplica
 from tests.servers.redis import RedisServer
 
 PREFIX = key_prefix("taskyard")
-FIRST_LAYOUT = Path(__file__).with_name("test_redis_schema_1.json")
-"""A yard as the last release with that layout left it, its keys and their members in base64."""
+HERE = Path(__file__).parent
+OLDER = {1: HERE / "test_redis_schema_1.json", 2: HERE / "test_redis_schema_2.json"}
+"""Yards as the last release with that layout left them, keys and their members in base64."""
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +36,18 @@ def server() -> Iterator[RedisServer]:
     made.remove()
 
 
+@pytest.fixture(params=OLDER)
+def version(request: pytest.FixtureRequest) -> int:
+    found: int = request.param
+    return found
+
+
 @pytest.fixture
-def admin(server: RedisServer) -> Iterator[Any]:
-    """With a yard of the first layout."""
+def admin(server: RedisServer, version: int) -> Iterator[Any]:
+    """With a yard of an older layout."""
     with Redis(port=server.port) as admin:
         admin.flushall()
-        load(admin, json.loads(FIRST_LAYOUT.read_text()))
+        load(admin, json.loads(OLDER[version].read_text()))
         yield admin
 
 
@@ -68,11 +75,11 @@ def load(admin: Any, yard: dict[str, Any]) -> None:
 
 @pytest.mark.spec("engine-30")
 @pytest.mark.parametrize("step", [2, 1000])
-async def test_a_yard_of_the_first_layout_goes_on(
-    store: RedisStore, step: int, monkeypatch: pytest.MonkeyPatch
+async def test_a_yard_of_an_older_layout_goes_on(
+    store: RedisStore, version: int, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(migrate, "STEP", step)
-    assert (await store.schema()).version == 1
+    assert (await store.schema()).version == version
     await store.open()
     assert (await store.schema()).current
 
@@ -132,7 +139,7 @@ async def test_the_rules_of_keys_and_of_prefixes_hold_on(store: RedisStore, admi
 
 @pytest.mark.spec("engine-30")
 async def test_a_migration_that_was_interrupted_is_made_again(
-    store: RedisStore, server: RedisServer, monkeypatch: pytest.MonkeyPatch
+    store: RedisStore, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(migrate, "STEP", 2)
     write, calls = store._link.write, 0
@@ -148,7 +155,7 @@ async def test_a_migration_that_was_interrupted_is_made_again(
     with pytest.raises(ConnectionError):
         await store.open()
     monkeypatch.undo()
-    assert (await store.schema()).version == 1
+    assert (await store.schema()).version == version
     await store.open()
 
     worker = await node(store)
@@ -157,7 +164,7 @@ async def test_a_migration_that_was_interrupted_is_made_again(
 
 @pytest.mark.spec("engine-30")
 async def test_a_yard_with_workers_of_the_older_release_is_left_alone(
-    store: RedisStore, admin: Any
+    store: RedisStore, admin: Any, version: int
 ) -> None:
     [(lease, packed)] = admin.hgetall(f"{PREFIX}leases").items()
     row = msgspec.msgpack.decode(packed)
@@ -169,4 +176,4 @@ async def test_a_yard_with_workers_of_the_older_release_is_left_alone(
         await store.open()
 
     assert admin.hgetall(f"{PREFIX}lives") == before
-    assert (await store.schema()).version == 1
+    assert (await store.schema()).version == version

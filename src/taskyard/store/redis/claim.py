@@ -16,9 +16,9 @@ def answer(found: Sequence[Any], lease: Lease) -> tuple[Claim, list[Verdict]]:
     refused, *rest = found
     if refused:
         return Claim([], refused=refused.decode()), []
-    more, at_once, later = rest
-    tasks, unreadable = claimed(at_once, lease)
-    ahead, unreadable_ahead = claimed(later, lease)
+    more, now, at_once, later = rest
+    tasks, unreadable = claimed(at_once, lease, int(now))
+    ahead, unreadable_ahead = claimed(later, lease, int(now))
     unreadable += unreadable_ahead
     numbers = frozenset(task.no for task in ahead)
     return Claim(tasks + ahead, numbers, more=bool(more or unreadable)), unreadable

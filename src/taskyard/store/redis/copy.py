@@ -42,10 +42,10 @@ def task_row(moved: Moved) -> dict[str, Any]:
         *(tuple(sorted(task.requires)), task.max_charged, task.timeout, task.created_at),
     )
     life = (
-        *(task.state, task.reason, task.attempt, task.charged, task.max_charged, task.losses),
-        *("", task.priority, "", task.keys or False, False, task.run_at, or_false(task.deadline)),
-        *(or_false(task.started_at), or_false(task.ended_at), or_false(task.node), False),
-        *(False, False, dedup, moved.dedup_kept and until),
+        *(False, task.attempt, task.charged, task.losses, task.max_charged, task.priority),
+        *("", "", task.run_at, task.keys or False, task.state, task.reason, False, False),
+        *(or_false(task.node), or_false(task.started_at), or_false(task.ended_at), False, False),
+        *(or_false(task.deadline), dedup, moved.dedup_kept and until),
     )
     return {
         "no": task.no,

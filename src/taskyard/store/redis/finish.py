@@ -3,13 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from taskyard.domain.outcome import Finished, Stale, Verdict
-from taskyard.domain.state import State, require
+from taskyard.domain.state import Reason, State, require
+from taskyard.store.redis.rows import or_false
 
 _answers = msgspec.msgpack.Decoder(list[bool | State]).decode
+
+
+def rows(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """As lua/parts/ending.lua takes them: most are simply completed, and their figures go in lists,
+    which take less time to read."""
+    lease = verdicts[0].lease if verdicts else 0
+    others = {
+        at: verdict
+        for at, verdict in enumerate(verdicts, 1)
+        if verdict.state is not State.COMPLETED
+        or verdict.reason is not Reason.FINISHED
+        or verdict.lease != lease
+        or verdict.error is not None
+        or verdict.losses
+    }
+    return {
+        "nos": [f"{verdict.no:014x}" for verdict in verdicts],
+        "attempts": [verdict.attempt for verdict in verdicts],
+        "results": [or_false(verdict.result) for verdict in verdicts],
+        "others": others,
+        "lease": lease,
+    }
 
 
 def check(verdicts: Sequence[Verdict]) -> None:

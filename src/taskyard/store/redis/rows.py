@@ -37,25 +37,26 @@ class Definition(msgspec.Struct, array_like=True, frozen=True, gc=False):
 class Life(msgspec.Struct, array_like=True, frozen=True):
     """What changes; the order is that of lua/parts/tasks.lua."""
 
-    state: State
-    reason: Reason
+    plain: Any
     attempt: int
     charged: int
-    max_charged: int
     losses: int
-    stream: str
+    max_charged: int
     priority: int
+    stream: str
     place: str  # rank and seq, fourteen hexadecimal digits each
-    keys: Any
-    parked_on: Any
     run_at: int
-    deadline: Any
-    started_at: Any
-    ended_at: Any
-    node: Any
-    asked: Any
+    keys: Any
+    state: State
+    reason: Reason
     lease: Any
     request: Any
+    node: Any
+    started_at: Any
+    ended_at: Any
+    parked_on: Any
+    asked: Any
+    deadline: Any
     dedup: Any
     dedup_kept: Any
     waits_for: Any = False
@@ -72,12 +73,17 @@ class _Failure(msgspec.Struct, array_like=True, frozen=True):
 
 
 class _Taken(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    attempt_of: int
+    """The beginning of a life: what its worker needs."""
+
+    plain: Any
     attempt: int
     charged: int
     losses: int
-    waited: int  # microseconds since it was due
-    checkpoint: str | None = None
+    max_charged: int
+    priority: int
+    stream: str
+    place: str
+    run_at: int
 
 
 _definition = msgspec.msgpack.Decoder(Definition).decode
@@ -85,29 +91,32 @@ _life = msgspec.msgpack.Decoder(Life).decode
 _progress = msgspec.msgpack.Decoder(Progress).decode
 _failures = msgspec.msgpack.Decoder(list[_Failure]).decode
 _ids = msgspec.msgpack.Decoder(tuple[str, ...]).decode
-_taken = msgspec.msgpack.Decoder(list[_Taken]).decode
+_taken = msgspec.msgpack.Decoder(_Taken).decode
 
 
 _UNREADABLE = (msgspec.MsgspecError, TypeError, ValueError)
 
 
-def claimed(answer: Sequence[Any], lease: Lease) -> tuple[list[Claimed], list[Verdict]]:
+def claimed(answer: Sequence[Any], lease: Lease, now: int) -> tuple[list[Claimed], list[Verdict]]:
     """From what `describe` in lua/parts/claiming.lua answers.
 
     A row that cannot be read must stop no worker: it becomes a verdict that ends its task.
     """
-    rows, definitions = answer
+    numbers, lives, definitions, saved = answer
+    checkpoints = dict(zip(saved[::2], saved[1::2], strict=True))
     tasks: list[Claimed] = []
     unreadable: list[Verdict] = []
-    for row, packed in zip(_taken(rows), definitions, strict=True):
+    for number, life, definition in zip(numbers, lives, definitions, strict=True):
+        no, row = int(number, 16), _taken(life)
         try:
-            task = _definition(packed)
+            task = _definition(definition)
         except _UNREADABLE as error:
-            unreadable.append(_undecodable(row, lease, error))
+            unreadable.append(_undecodable(no, row, lease, error))
             continue
+        checkpoint = checkpoints.get(number) if checkpoints else None
         tasks.append(
             Claimed(
-                row.attempt_of,
+                no,
                 task.id,
                 task.kind,
                 task.lane,
@@ -118,17 +127,17 @@ def claimed(answer: Sequence[Any], lease: Lease) -> tuple[list[Claimed], list[Ve
                 task.payload,
                 lease,
                 row.losses,
-                max(0.0, seconds(row.waited)),
-                row.checkpoint,
+                max(0.0, seconds(now - row.run_at)),
+                None if checkpoint is None else checkpoint.decode(),
             )
         )
     return tasks, unreadable
 
 
-def _undecodable(row: _Taken, lease: Lease, error: Exception) -> Verdict:
+def _undecodable(no: int, row: _Taken, lease: Lease, error: Exception) -> Verdict:
     return Verdict(
-        no=row.attempt_of,
-        id=f"#{row.attempt_of}",
+        no=no,
+        id=f"#{no}",
         attempt=row.attempt,
         lease=lease,
         state=State.FAILED,

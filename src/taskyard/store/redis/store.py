@@ -61,7 +61,7 @@ from taskyard.store.redis.link import Link, Wording
 from taskyard.store.redis.rows import or_false
 from taskyard.store.redis.server import hears_hints, look, refuse_lone_node, refuse_unfit
 
-SCHEMA = 2
+SCHEMA = 3
 
 log = logging.getLogger("taskyard.store.redis")
 
@@ -179,18 +179,18 @@ class RedisStore:
         """A definition that cannot be read fails its task, and holds nobody up."""
         taken, unreadable = claim.answer(found, lease)
         if unreadable:
-            await self._write("finish", unreadable)
+            await self._write("finish", finish.rows(unreadable))
         return taken
 
     async def finish(self, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
         if not verdicts:
             return []
         finish.check(verdicts)
-        return finish.answers(verdicts, await self._write("finish", verdicts))
+        return finish.answers(verdicts, await self._write("finish", finish.rows(verdicts)))
 
     async def turn(self, verdicts: Sequence[Verdict], request: ClaimRequest) -> Turn:
         finish.check(verdicts)
-        finished, claimed = await self._write("turn", verdicts, request)
+        finished, claimed = await self._write("turn", finish.rows(verdicts), request)
         taken = await self._taken(claimed, request.lease)
         return Turn(finish.answers(verdicts, finished), taken)
 

@@ -1,10 +1,14 @@
--- migrate.lua: bring some tasks of the first layout into this one.
+-- migrate.lua: bring some tasks of an older layout into this one.
 -- uses: full, nodes, rules
 -- args: state, member of its index to go on behind or '', how many to look at, the version
 -- reached when no task is left, or false
 -- Answers {where to go on or ''}; {false, ids of nodes} while workers hold leases: those of an
 -- older program would not understand what they find.
 
+-- Older layouts had the fields of a life in another order, that of AS_IT_WAS; the state was the first.
+local AS_IT_WAS = {
+  false, 3, 4, 6, 5, 8, 7, 9, 12, 10, 1, 2, 18, 19, 16, 14, 15, 11, 17, 13, 20, 21, 22, 23, 24, 25, 26,
+}
 -- The first layout had the group of a task where its priority is now, always empty; the priority in
 -- two decimal digits before seq as its place; a byte 0 before the place in `ready` and `parked`; and
 -- the rules of prefixes among those of keys.
@@ -19,6 +23,14 @@ local function live_nodes()
     end
   end
   return ids
+end
+
+local function in_order(old)
+  local task = { false }
+  for at = 2, #old + 1 do
+    task[at] = old[AS_IT_WAS[at]]
+  end
+  return task
 end
 
 local function convert(no, task)
@@ -53,7 +65,12 @@ end
 load_many(nos)
 for _, no in ipairs(nos) do
   local task = load(no)
-  if task and #task[PLACE] == FIRST_PLACE then convert(no, task) end
+  if task and type(task[PLAIN]) == 'string' then
+    task = in_order(task)
+    loaded[no] = task
+    touch(no)
+    if #task[PLACE] == FIRST_PLACE then convert(no, task) end
+  end
 end
 commit()
 if last == '' and version then

@@ -3,6 +3,7 @@
 
 -- The heads of all queues, then their seconds, …; `start` rotates who is first.
 local function interleave(queues, start)
+  if #queues == 1 then return queues[1] end
   local row, longest = {}, 0
   for _, queue in ipairs(queues) do
     longest = math.max(longest, #queue)
@@ -24,15 +25,34 @@ local function copy(map)
   return twin
 end
 
-local function full_key(task, keys)
-  for _, key in ipairs(keys_of(task)) do
+local function full_key(no, keys)
+  if glance(no) then
+    local key = own_keys[no]
+    return key and keys[key] <= 0 and key
+  end
+  for _, key in ipairs(keys_of(load(no))) do
     if keys[key] <= 0 then return key end
   end
 end
 
+local function use_keys(no, keys)
+  if glance(no) then
+    local key = own_keys[no]
+    if key then keys[key] = keys[key] - 1 end
+    return
+  end
+  for _, key in ipairs(keys_of(load(no))) do
+    keys[key] = keys[key] - 1
+  end
+end
+
 -- A task whose last node died is never claimed ahead, so that a loss is counted.
-local function may_wait(task, lane_room)
-  return not lane_room and not task[KEY_NAMES] and task[REASON] ~= 'rescued'
+local function may_wait(no, lane_room)
+  if lane_room then return false end
+  local ending = glance(no)
+  if ending then return not own_keys[no] and ending[ENDING_REASON] ~= 'rescued' end
+  local task = load(no)
+  return not task[KEY_NAMES] and task[REASON] ~= 'rescued'
 end
 
 -- Goes through the candidates in order and takes each one that still fits. Behind the first `count`
@@ -44,10 +64,9 @@ local function admit(candidates, count, room)
   local lanes, keys = copy(room.lanes), copy(room.keys)
   local taken = { now = {}, later = {}, parked = {} }
   for at, no in ipairs(candidates) do
-    local task = load(no)
-    local lane = task[STREAM]:sub(1, 8)
+    local lane = lane_at(no)
     if not lanes[lane] or lanes[lane] > 0 then
-      local full = full_key(task, keys)
+      local full = full_key(no, keys)
       if full and room.fifo[lane] then
         lanes[lane] = 0
       elseif full then
@@ -56,12 +75,10 @@ local function admit(candidates, count, room)
         slots = slots - 1
         taken.now[#taken.now + 1] = no
         if lanes[lane] then lanes[lane] = lanes[lane] - 1 end
-        for _, key in ipairs(keys_of(task)) do
-          keys[key] = keys[key] - 1
-        end
+        use_keys(no, keys)
       elseif slots + ahead <= 0 then
         break
-      elseif slots <= 0 and at <= count and may_wait(task, lanes[lane]) then
+      elseif slots <= 0 and at <= count and may_wait(no, lanes[lane]) then
         ahead = ahead - 1
         taken.later[#taken.later + 1] = no
       end

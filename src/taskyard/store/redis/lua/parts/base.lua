@@ -20,6 +20,8 @@ local now = read_clock(ARGV[1])
 -- Arguments of one command; Lua's stack takes no more than 8000.
 local CHUNK = 4000
 
+local sub, byte, char = string.sub, string.byte, string.char
+
 -- As text: Lua would write a time in microseconds as 1.7e+15.
 local function whole(number)
   return format('%.0f', number)
@@ -33,19 +35,82 @@ local function includes(list, wanted)
 end
 
 local function in_chunks(command, key, list)
-  for first = 1, #list, CHUNK do
-    call(command, key, unpack(list, first, math.min(first + CHUNK - 1, #list)))
+  for at = 1, #list, CHUNK do
+    call(command, key, unpack(list, at, math.min(at + CHUNK - 1, #list)))
   end
 end
 
--- Changes of sorted sets: for each key the arguments of one command that is not sent yet.
+-- Changes of sorted sets: for each key the arguments of one command that is not sent yet, and those
+-- of what goes before it.
 local waiting = {}
 
-local function settle(key)
+local function is_in_order(members)
+  for at = 2, #members do
+    if members[at - 1] >= members[at] then return false end
+  end
+  return true
+end
+
+-- Takes out members that are all there, as one range if nothing stands between them: to look for
+-- each of them costs three times as much.
+local function take_out(key, members)
+  local count = #members
+  if count > 4 and is_in_order(members) then
+    local from, to = '[' .. members[1], '[' .. members[count]
+    if call('ZLEXCOUNT', key, from, to) == count then
+      call('ZREMRANGEBYLEX', key, from, to)
+      return
+    end
+  end
+  in_chunks('ZREM', key, members)
+end
+
+local function send(key, list)
+  if list.before then send(key, list.before) end
+  if list.command == 'TAKE_OUT' then
+    take_out(key, list)
+  else
+    in_chunks(list.command, key, list)
+  end
+end
+
+local function send_waiting(key)
   local list = waiting[key]
   if not list then return end
   waiting[key] = nil
-  in_chunks(list.command, key, list)
+  send(key, list)
+end
+
+-- Members that leave when everything else is written, though nobody sees them any more: a set that
+-- others come into is not emptied before, as Redis would make a new one, and those are slow to fill.
+-- For each key some lists; all members of one are there and begin with the same 15 bytes.
+local leaving = {}
+
+local function leave(key, members)
+  if #members == 0 then return end
+  leaving[key] = leaving[key] or {}
+  table.insert(leaving[key], members)
+end
+
+local function send_leaving(key)
+  local lists = leaving[key]
+  if not lists then return end
+  leaving[key] = nil
+  for _, members in ipairs(lists) do
+    take_out(key, members)
+  end
+end
+
+local function settle(key)
+  send_waiting(key)
+  send_leaving(key)
+end
+
+-- A whole list of members, with their scores for ZADD; TAKE_OUT is ZREM of members that are there.
+local function hand_over(key, command, list)
+  if #list == 0 then return end
+  list.command, list.n, list.before = command, #list, waiting[key]
+  waiting[key] = list
 end
 
 local function arguments(key, command)
@@ -81,8 +146,12 @@ end
 
 -- No text in UTF-8 has a byte 255: it comes after everything that begins with a prefix.
 local function count_of(key, prefix)
-  settle(key)
-  return call('ZLEXCOUNT', key, '[' .. prefix, '(' .. prefix .. '\255')
+  send_waiting(key)
+  local count = call('ZLEXCOUNT', key, '[' .. prefix, '(' .. prefix .. '\255')
+  for _, members in ipairs(leaving[key] or {}) do
+    if members[1]:sub(1, #prefix) == prefix then count = count - #members end
+  end
+  return count
 end
 
 local function all_of(key, prefix)
@@ -96,14 +165,27 @@ local fields = {}
 local function set(key, field, value)
   local list = fields[key]
   if not list then
-    list = {}
+    list = { n = 0 }
     fields[key] = list
   end
-  list[#list + 1] = field
-  list[#list + 1] = value
+  local n = list.n
+  list[n + 1], list[n + 2], list.n = field, value, n + 2
+end
+
+-- A whole list of fields and values.
+local function set_all(key, list)
+  if fields[key] then
+    for at = 1, #list, 2 do
+      set(key, list[at], list[at + 1])
+    end
+  elseif #list > 0 then
+    list.n = #list
+    fields[key] = list
+  end
 end
 
 local function get_many(key, wanted)
+  if #wanted > 0 and #wanted <= CHUNK then return call('HMGET', key, unpack(wanted)) end
   local found = {}
   for at = 1, #wanted, CHUNK do
     local values = call('HMGET', key, unpack(wanted, at, math.min(at + CHUNK - 1, #wanted)))
@@ -123,9 +205,12 @@ end
 
 local function write_all()
   for key, list in pairs(waiting) do
-    in_chunks(list.command, key, list)
+    send(key, list)
   end
   waiting = {}
+  for key in pairs(leaving) do
+    send_leaving(key)
+  end
   for key, list in pairs(fields) do
     in_chunks('HSET', key, list)
   end

@@ -8,7 +8,7 @@ local MAX_ROUNDS, MAX_SET, MAX_WOKEN, GROWTH = 8, 500, 200, 4
 
 -- Whether one task comes before another in the order of their lane.
 local function comes_before(a, b)
-  return load(a)[PLACE] < load(b)[PLACE]
+  return place_in_lane(a) < place_in_lane(b)
 end
 
 local function queue_of(lane, queues, of_lane)
@@ -45,16 +45,17 @@ local function in_order(queue)
   return seen
 end
 
-local function is_late(task)
-  return task[DEADLINE] and task[DEADLINE] <= now
+local function is_late(no)
+  if glance(no) then return false end
+  local deadline = load(no)[DEADLINE]
+  return deadline and deadline <= now
 end
 
 -- The head of a first in, first out lane and those behind it, as far as each is the head in turn.
 local function heads(queue, served)
   local found = {}
   for at, no in ipairs(queue) do
-    local task = load(no)
-    if not is_late(task) and not served[task[STREAM]:sub(9)] then break end
+    if not is_late(no) and not served[stream_of(no):sub(9)] then break end
     found[at] = no
   end
   return found
@@ -67,30 +68,41 @@ local function in_lanes_order(queue, served)
   return found
 end
 
--- The heads of each lane, and whether there was more behind them.
-local function find_candidates(streams, rooms, search)
-  local want = math.min(search.slots + search.ahead, MAX_SET)
-  local queues, of_lane, cut_short = {}, {}, false
-  for _, stream in ipairs(streams) do
-    local lane = stream:sub(1, 8)
-    local fits = rooms[lane] and math.min(want, rooms[lane]) or want
+-- The lane whose turn it is, by its place among these: with each number that of another one. It is
+-- still its turn in the next set of candidates, whoever has left.
+local function turn_among(queues, search)
+  if not search.turn then search.turn = queues[search.number % #queues + 1].lane end
+  for at, queue in ipairs(queues) do
+    if queue.lane >= search.turn then return at - 1 end
+  end
+  return 0
+end
+
+-- The heads of each lane in turn, and whether there was more behind them. Of each lane come no more
+-- than its share: if some have less, there is another set.
+local function find_candidates(found, want, search)
+  local queues, of_lane, cut_short = {}, {}, found.some
+  local share = math.ceil(want / found.lanes)
+  for _, stream in ipairs(found.streams) do
+    local lane = sub(stream, 1, 8)
+    local fits = found.rooms[lane] and math.min(share, found.rooms[lane]) or share
     local limit = math.min(fits * search.reach, MAX_SET)
     if gather(stream, limit, queue_of(lane, queues, of_lane)) then cut_short = true end
   end
+  local turn = found.some and 0 or turn_among(queues, search)
   for at, queue in ipairs(queues) do
     queues[at] = in_lanes_order(queue, search.served)
   end
-  return queues, cut_short
+  return interleave(queues, turn), cut_short
 end
 
 -- Splits those whose deadline has passed from the others.
 local function take_out_late(found)
   local fine, late, carried = {}, {}, {}
   for _, no in ipairs(found) do
-    local task = load(no)
-    if is_late(task) then
+    if is_late(no) then
       late[#late + 1] = no
-      count_keys(carried, task)
+      count_keys(carried, load(no))
     else
       fine[#fine + 1] = no
     end
@@ -101,8 +113,13 @@ end
 local function rooms_of_keys(found)
   local rooms = {}
   for _, no in ipairs(found) do
-    for _, key in ipairs(keys_of(load(no))) do
-      if not rooms[key] then rooms[key] = room_in(key) end
+    if glance(no) then
+      local key = own_keys[no]
+      if key and not rooms[key] then rooms[key] = room_in(key) end
+    else
+      for _, key in ipairs(keys_of(load(no))) do
+        if not rooms[key] then rooms[key] = room_in(key) end
+      end
     end
   end
   return rooms
@@ -133,6 +150,11 @@ local function tell_who_waits()
   end)
 end
 
+local function hold_key(key, no, search)
+  put(K.held, key .. '\0' .. no)
+  use_rate(search, 'k=' .. key, rate_of(key))
+end
+
 local function take(no, search, started_at)
   local task = load(no)
   lift(no, task)
@@ -143,9 +165,47 @@ local function take(no, search, started_at)
   set_down(no, task)
   use_rate(search, 'r=' .. lane_of(task), lane_row(lane_of(task))[RATE])
   for _, key in ipairs(keys_of(task)) do
-    put(K.held, key .. '\0' .. no)
-    use_rate(search, 'k=' .. key, rate_of(key))
+    hold_key(key, no, search)
   end
+end
+
+-- What leaves the indexes of a stream, and what its tasks use of a rate.
+local function lists_of(stream)
+  local lane = sub(stream, 1, 8)
+  return { ready = {}, queued = {}, n = 0, rate = lane_row(lane)[RATE], name = 'r=' .. lane }
+end
+
+-- The same for those that are plain, together.
+local function take_many(nos, search, started_at)
+  local ending = ending_of('running', 'claimed', search.lease_text, search.number, search.node,
+    started_at, false)
+  local run, of_streams = search.lease_text .. (started_at and 's' or 'a'), {}
+  local running, runs, lives, n = {}, {}, {}, 0
+  for _, no in ipairs(nos) do
+    if glance(no) then
+      local packed = packed_lives[no]
+      local stream = sub(packed, STREAM_FROM, STREAM_TO)
+      local of_stream, of_state = of_streams[stream] or lists_of(stream), stream .. no
+      local count = of_stream.n + 1
+      of_streams[stream], of_stream.n = of_stream, count
+      of_stream.ready[count] = stream .. sub(packed, PLACE_FROM, PLACE_TO) .. no
+      of_stream.queued[count] = of_state
+      running[n + 1], running[n + 2], runs[n + 1], runs[n + 2] = '0', of_state, '0', run .. no
+      lives[n + 1], lives[n + 2] = no, go_on_plain(no, ATTEMPT_BYTE, ending)
+      n = n + 2
+      if own_keys[no] then hold_key(own_keys[no], no, search) end
+      if of_stream.rate then use_rate(search, of_stream.name, of_stream.rate) end
+    else
+      take(no, search, started_at)
+    end
+  end
+  for _, of_stream in pairs(of_streams) do
+    hand_over(K.ready, 'TAKE_OUT', of_stream.ready)
+    hand_over(K.queued, 'TAKE_OUT', of_stream.queued)
+  end
+  hand_over(K.running, 'ZADD', running)
+  hand_over(K.runs, 'ZADD', runs)
+  set_all(K.lives, lives)
 end
 
 -- Those behind them may have the same keys and move as they did: in sets that grow.
@@ -153,21 +213,19 @@ local function park(parked, each)
   local passed = {}
   for _, one in ipairs(parked) do
     local task = load(one.no)
-    lift(one.no, task)
-    task[PARKED_ON] = one.key
-    set_down(one.no, task)
+    park_on(one.no, task, one.key)
     count_keys(passed, task, one.key)
   end
   wake(passed, each)
 end
 
 local function apply(taken, search)
+  take_many(taken.now, search, now)
+  take_many(taken.later, search, false)
   for _, no in ipairs(taken.now) do
-    take(no, search, now)
     search.now[#search.now + 1] = no
   end
   for _, no in ipairs(taken.later) do
-    take(no, search, false)
     search.later[#search.later + 1] = no
   end
   search.slots = search.slots - #taken.now
@@ -180,10 +238,12 @@ end
 
 -- One set of candidates; says whether another look could find more.
 local function look(search)
-  local streams, rooms = open_streams(search.served)
-  if #streams == 0 then return false end
-  local queues, cut_short = find_candidates(streams, rooms, search)
-  local found, late, carried = take_out_late(interleave(queues, search.number))
+  local want = math.min(search.slots + search.ahead, MAX_SET)
+  local open = open_streams(search, want)
+  if #open.streams == 0 then return false end
+  local rooms = open.rooms
+  local candidates, cut_short = find_candidates(open, want, search)
+  local found, late, carried = take_out_late(candidates)
   expire_these(late)
   if next(carried) then
     wake(carried)
@@ -202,21 +262,21 @@ local function look(search)
   return cut_short and #taken.now + #taken.later > 0
 end
 
--- Definitions of these tasks, and [no, attempt, charged, losses, time since it was due] of each,
--- with its checkpoint if it has one.
+-- {nos, lives, definitions, checkpoints}, one list each; the last has no and text of those there are.
 local function describe(nos)
-  local rows = {}
+  local lives, checkpoints = {}, {}
   for at, no in ipairs(nos) do
-    local task = load(no)
-    local row = { as_number(no), task[ATTEMPT], task[CHARGED], task[LOSSES], now - task[RUN_AT] }
-    if task[CHECKPOINTED] then row[6] = call('HGET', K.checkpoints, no) end
-    rows[at] = row
+    if not glance(no) and load(no)[CHECKPOINTED] then
+      checkpoints[#checkpoints + 1] = no
+      checkpoints[#checkpoints + 1] = call('HGET', K.checkpoints, no)
+    end
+    lives[at] = pack_up(no)
   end
-  return { cmsgpack.pack(rows), get_many(K.tasks, nos) }
+  return { nos, lives, get_many(K.tasks, nos), checkpoints }
 end
 
 local function answer(now_taken, later_taken, more)
-  return { '', more and 1 or 0, describe(now_taken), describe(later_taken) }
+  return { '', more and 1 or 0, whole(now), describe(now_taken), describe(later_taken) }
 end
 
 -- What an earlier request with this number took.
@@ -257,7 +317,7 @@ local function search_for(request, node, free)
   return search, more and search.slots > 0
 end
 
--- Answers {why refused, more, what starts at once, what is ahead}.
+-- Answers {why refused, more, the time, what starts at once, what is ahead}.
 local function claim(request)
   local lease = request.lease
   local row = read_lease(lease)

@@ -73,19 +73,86 @@ local function end_attempt(no, task, verdict, freed)
   if task[AWAITED] and TERMINAL[verdict.state] then tell_dependents(no, task) end
 end
 
--- For each verdict: true if it was applied as it is, the state if another one, false if stale.
+-- How plain tasks end that are completed and had this ending, if they ran under this lease: their new
+-- ending, and who of them leaves `runs`; else false.
+local function completion_of(before, lease)
+  if before[ENDING_STATE] ~= 'running' then return false end
+  if lease and before[ENDING_LEASE] ~= lease then return false end
+  local started_at = before[ENDING_STARTED_AT]
+  return {
+    ending = ending_of('completed', 'finished', false, false, before[ENDING_NODE], started_at, now),
+    run = before[ENDING_LEASE] .. (started_at and 's' or 'a'), runs = {}, n = 0,
+  }
+end
+
+-- Completes plain tasks, as `end_attempt` does; answers true for each of them, false for the others.
+local function complete_many(verdicts, freed)
+  local lease = verdicts.lease ~= 0 and as_text(verdicts.lease)
+  local attempts, results, others = verdicts.attempts, verdicts.results, verdicts.others
+  local answers, completions, running = {}, {}, {}
+  local lives, completed, n = {}, {}, 0
+  for at, no in ipairs(verdicts.nos) do
+    local before = not others[at] and glance(no)
+    local done = before and completions[before]
+    if before and done == nil then
+      done = completion_of(before, lease)
+      completions[before] = done
+    end
+    local packed = packed_lives[no]
+    if done and byte(packed, ATTEMPT_BYTE) == attempts[at] then
+      local stream = sub(packed, STREAM_FROM, STREAM_TO)
+      local of_state, of_stream = stream .. no, running[stream] or { n = 0 }
+      running[stream], of_stream.n, done.n = of_stream, of_stream.n + 1, done.n + 1
+      of_stream[of_stream.n], done.runs[done.n] = of_state, done.run .. no
+      completed[n + 1], completed[n + 2] = '0', of_state
+      lives[n + 1], lives[n + 2] = no, go_on_plain(no, CHARGED_BYTE, done.ending)
+      n = n + 2
+      if results[at] then set(K.results, no, results[at]) end
+      local key = own_keys[no]
+      if key then
+        drop(K.held, key .. '\0' .. no)
+        freed[key] = (freed[key] or 0) + 1
+      end
+      answers[at] = true
+    else
+      answers[at] = false
+    end
+  end
+  for _, members in pairs(running) do
+    leave(K.running, members)
+  end
+  for _, done in pairs(completions) do
+    if done then leave(K.runs, done.runs) end
+  end
+  hand_over(K.completed, 'ZADD', completed)
+  set_all(K.lives, lives)
+  if n > 0 then hint() end
+  return answers
+end
+
+-- The whole verdict at this place.
+local function verdict_at(verdicts, at)
+  return verdicts.others[at] or {
+    no = as_number(verdicts.nos[at]), attempt = verdicts.attempts[at], lease = verdicts.lease,
+    state = 'completed', reason = 'finished', charge = 1, losses = 0, result = verdicts.results[at],
+  }
+end
+
+-- verdicts: {nos, attempts, results or false, others, lease}; others are those that are not simply
+-- completed under this lease, by their place.
+-- For each: true if it was applied as it is, the state if another one, false if stale.
 local function finish(verdicts)
-  local answers, freed, nos = {}, {}, {}
-  for at, verdict in ipairs(verdicts) do
-    nos[at] = as_text(verdict.no)
+  load_many(verdicts.nos)
+  local freed = {}
+  local answers = complete_many(verdicts, freed)
+  for at, no in ipairs(verdicts.nos) do
+    if not answers[at] then
+      local verdict = verdict_at(verdicts, at)
+      local task, wanted = accepted(verdict), verdict.state
+      if task then end_attempt(no, task, verdict, freed) end
+      answers[at] = task and (verdict.state == wanted or verdict.state)
+    end
   end
-  load_many(nos)
-  for at, verdict in ipairs(verdicts) do
-    local task = accepted(verdict)
-    local wanted = verdict.state
-    if task then end_attempt(nos[at], task, verdict, freed) end
-    answers[at] = task and (verdict.state == wanted or verdict.state)
-  end
-  wake(freed)
+  if next(freed) then wake(freed) end -- else the part need not be built
   return answers
 end

@@ -65,11 +65,11 @@ local function life_of(number, task, stream, needed)
   local dedup, run_at = task[NEW_DEDUP], due_at(task)
   local due = run_at <= now and needed.waits == 0
   return {
-    due and 'queued' or 'pending', 'created', 0, 0, task[NEW_MAX_CHARGED], 0,
-    stream, task[NEW_PRIORITY], place_of(task[NEW_PRIORITY], number),
-    #task[NEW_KEYS] > 0 and task[NEW_KEYS],
-    false, run_at, task[NEW_DEADLINE] or false, false, false, false, false,
-    false, false, dedup and dedup.key or false, dedup and dedup['until'] or false,
+    false, 0, 0, 0, task[NEW_MAX_CHARGED], task[NEW_PRIORITY],
+    stream, place_of(task[NEW_PRIORITY], number), run_at, #task[NEW_KEYS] > 0 and task[NEW_KEYS],
+    due and 'queued' or 'pending', 'created', false, false, false, false, false,
+    false, false, task[NEW_DEADLINE] or false,
+    dedup and dedup.key or false, dedup and dedup['until'] or false,
   }
 end
 

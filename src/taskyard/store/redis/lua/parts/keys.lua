@@ -1,5 +1,6 @@
 -- keys: who holds them, who waits for them, and how room that came free finds a waiter.
 -- uses: members, rates, rules
+-- built when needed
 -- KEYS held  ZSET  key \0 no: a running task's hold on a key
 
 -- A queued task that meets a full key is parked on it. The rule that keeps parking honest: while
@@ -55,15 +56,13 @@ local function wake_waiters(key, count, each)
     end
   end)
   for _, no in ipairs(woken) do
-    local task = load(no)
-    lift(no, task)
-    task[PARKED_ON] = false
-    set_down(no, task)
+    park_on(no, load(no), false)
   end
 end
 
 -- counts: key -> units of room that came free, or carriers that left without taking room.
 local function wake(counts, each)
+  if not first(K.parked, '-', '+') then return end
   for key, count in pairs(counts) do
     wake_waiters(key, count, each)
   end

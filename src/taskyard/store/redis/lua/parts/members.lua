@@ -6,11 +6,11 @@
 local function readable(key, members)
   local nos, fine = {}, {}
   for at, member in ipairs(members) do
-    nos[at] = number_at(member)
+    nos[at] = sub(member, -14)
   end
   load_many(nos)
   for at, no in ipairs(nos) do
-    if load(no) then
+    if glance(no) or load(no) then
       fine[#fine + 1] = no
     else
       drop(key, members[at])

@@ -1,11 +1,12 @@
 -- rules: limit and rate of a key; the rule of domain/lane.py.
 -- uses: base
+-- built when needed
 -- KEYS key_rules     HASH  name of a key -> limit, and its rate if it has one
 -- KEYS key_prefixes  HASH  prefix with * behind it -> the same
 
 local NO_RULE = { 1 }
 
-local found_rules, prefix_rules = {}, nil
+local found_rules, prefix_rules, any_exact = {}, nil, nil
 
 -- The hash a pattern stands in: there may be a rule for each of many keys, but only few prefixes.
 local function home_of(pattern)
@@ -13,7 +14,7 @@ local function home_of(pattern)
 end
 
 local function forget_rules()
-  found_rules, prefix_rules = {}, nil
+  found_rules, prefix_rules, any_exact = {}, nil, nil
 end
 
 local function figures_in(text)
@@ -44,7 +45,8 @@ end
 -- The exact rule, else the longest prefix, else a limit of 1: [limit, starts, seconds, …].
 local function rule_of(key)
   if not found_rules[key] then
-    local text = call('HGET', K.key_rules, key)
+    if any_exact == nil then any_exact = call('HLEN', K.key_rules) > 0 end
+    local text = any_exact and call('HGET', K.key_rules, key)
     found_rules[key] = text and figures_in(text) or rule_of_prefix(key)
   end
   return found_rules[key]

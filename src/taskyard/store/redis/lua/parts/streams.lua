@@ -26,21 +26,42 @@ local function routes_of(lease)
   return served
 end
 
--- The streams with something ready, in the order of their lanes: one look each, however many
--- tasks are ready. Of a first in, first out lane also those that are not served: the head may be
--- there.
-local function open_streams(served)
-  local streams, rooms, from = {}, {}, '-'
+-- So many lanes are walked to know where the turn of each is; where more have something ready, a
+-- claim looks at some of them.
+local MANY_LANES, GOLDEN = 200, 0.6180339887498949
+
+-- Adds to `found` the streams with something ready, in the order of their lanes: one look each,
+-- however many tasks are ready. Of a first in, first out lane also those that are not served: the
+-- head may be there. Answers whether there are no more than `most` lanes.
+local function walk(served, from, to, most, found)
   while true do
-    local head = first(K.ready, from, '+')
-    if not head then return streams, rooms end
-    local stream = head:sub(1, 16)
-    local lane = stream:sub(1, 8)
+    local head = first(K.ready, from, to)
+    if not head then return true end
+    local stream = sub(head, 1, 16)
+    local lane = sub(stream, 1, 8)
     local row = lane_row(lane)
-    if (served[stream:sub(9)] or row[ORDER] == 'fifo') and is_open(row) then
-      if rooms[lane] == nil then rooms[lane] = lane_room(lane) end
-      if not rooms[lane] or rooms[lane] > 0 then streams[#streams + 1] = stream end
+    if (served[sub(stream, 9)] or row[ORDER] == 'fifo') and is_open(row) then
+      if found.rooms[lane] == nil then
+        if found.lanes == most then return false end
+        found.rooms[lane] = lane_room(lane)
+        if not found.rooms[lane] or found.rooms[lane] > 0 then found.lanes = found.lanes + 1 end
+      end
+      if not found.rooms[lane] or found.rooms[lane] > 0 then table.insert(found.streams, stream) end
     end
     from = '(' .. stream .. '\255'
   end
+end
+
+-- The streams a claim looks at, in the order of their lanes, and what fits into these; `some`: there
+-- are more. Then it begins anywhere, with each number somewhere else, and goes round.
+local function open_streams(search, most)
+  local found = { streams = {}, rooms = {}, lanes = 0 }
+  if walk(search.served, '-', '+', MANY_LANES, found) then return found end
+  found = { streams = {}, rooms = {}, lanes = 0, some = true }
+  local lanes = tonumber(call('HGET', K.meta, 'lane'))
+  local lane = format('%08x', math.floor(search.number * GOLDEN % 1 * lanes) + 1)
+  if walk(search.served, '[' .. lane, '+', most, found) then
+    walk(search.served, '-', '(' .. lane, most, found)
+  end
+  return found
 end
