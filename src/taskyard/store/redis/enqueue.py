@@ -3,20 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from taskyard.domain.errors import InvalidOption, StaleAttempt
 from taskyard.domain.node import Hold
-from taskyard.domain.task import Duplicate, Enqueue, Enqueued, NewTask, Refused
+from taskyard.domain.task import Duplicate, Enqueue, Enqueued, NewTask, OnFailure, Refused
 
+SMALL, LONGEST_KEY = 100, 31  # as in lua/parts/tasks.lua
+
+_pack = msgspec.msgpack.Encoder().encode
 _answers = msgspec.msgpack.Decoder(list[str | tuple[str, str]]).decode
 
 
 def rows(tasks: Sequence[NewTask]) -> list[tuple[Any, ...]]:
     """As lua/parts/clashing.lua names them: without their names they take less time to read."""
     return [msgspec.structs.astuple(_routed(task)) for task in tasks]
+
+
+def plain(tasks: Sequence[NewTask]) -> tuple[object, ...] | None:
+    """As lua/enqueue_plain.lua takes them; None if one of them is not plain, or named twice."""
+    sorts: dict[tuple[object, ...], int] = {}
+    of_each, ids, definitions = list[int](), list[str](), list[msgspec.Raw]()
+    keys: list[str | Literal[False]] = []
+    for task in tasks:
+        if not _is_plain(task):
+            return None
+        route = f"{task.kind}\0" + "\0".join(sorted(task.requires))
+        sort = task.lane, route, task.max_charged, task.priority
+        of_each.append(sorts.setdefault(sort, len(sorts) + 1))
+        ids.append(task.id)
+        definitions.append(_definition(task))
+        keys.append(task.keys[0] if task.keys else False)
+    return (list(sorts), of_each, ids, definitions, keys) if len(set(ids)) == len(ids) else None
+
+
+def _is_plain(task: NewTask) -> bool:
+    """Without anything that only some tasks have: see lua/parts/tasks.lua."""
+    return (
+        not (task.depends_on or task.refuse_if_held or task.dedup)
+        and (not task.keys or (len(task.keys) == 1 and len(task.keys[0].encode()) <= LONGEST_KEY))
+        and task.run_at is task.delay is task.deadline is None
+        and task.on_failure is OnFailure.CANCEL
+        and task.max_charged < SMALL
+    )
+
+
+def _definition(task: NewTask) -> msgspec.Raw:
+    """A text of bytes: a list of eleven, of which the last, the time, is missing."""
+    requires = task.requires if len(task.requires) < 2 else tuple(sorted(task.requires))
+    packed = _pack(
+        (
+            *(task.id, task.kind, task.lane, task.payload, task.group, False, False),
+            *(requires, task.max_charged, task.timeout),
+        )
+    )
+    return msgspec.Raw(b"\xdb%b\x9b%b" % (len(packed).to_bytes(4), packed[1:]))
 
 
 def _routed(task: NewTask) -> NewTask:

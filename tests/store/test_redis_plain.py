@@ -1,0 +1,262 @@
+"""Plain tasks take a shorter way through the scripts, to the same end as by the longer one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+from msgspec.structs import asdict, replace
+from redis import Redis
+
+from taskyard.domain.lane import LaneChange
+from taskyard.domain.outcome import Finished, Stale
+from taskyard.domain.rate import Rate
+from taskyard.domain.state import State
+from taskyard.domain.task import Claimed, Task, TaskQuery
+from taskyard.store.port import ClaimRequest
+from taskyard.store.redis import enqueue
+from taskyard.store.redis.address import parse
+from taskyard.store.redis.scripts import all_keys, key_prefix
+from taskyard.store.redis.store import SCHEMA, RedisStore
+from tests.conformance.verbs import (
+    complete,
+    enqueued,
+    failed,
+    finish,
+    ids,
+    new,
+    node,
+    released,
+    seen,
+    succeeded,
+)
+from tests.servers.redis import RedisServer
+
+PREFIX = key_prefix("taskyard")
+PLAIN, NOT_PLAIN = 4, enqueue.SMALL  # max_charged: a task with so many retries is not plain
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RedisServer]:
+    made = RedisServer("--appendonly", "no")
+    made.start()
+    yield made
+    made.remove()
+
+
+@pytest.fixture
+def admin(server: RedisServer) -> Iterator[Any]:
+    with Redis(port=server.port) as admin:
+        admin.flushall()
+        yield admin
+
+
+@pytest.fixture
+async def store(server: RedisServer, admin: Any) -> AsyncIterator[RedisStore]:
+    store = RedisStore(parse(server.url))
+    await store.open()
+    yield store
+    await store.close()
+
+
+def content(admin: Any) -> dict[str, Any]:
+    """Everything that is stored, with its members or fields."""
+    found: dict[str, Any] = {}
+    for name, kind in all_keys().items():
+        key = PREFIX + name
+        match kind:
+            case "HASH":
+                found[name] = admin.hgetall(key)
+            case "ZSET":
+                found[name] = admin.zrange(key, 0, -1, withscores=True)
+            case _:
+                found[name] = admin.xrange(key)
+    return found
+
+
+Steps = Callable[[RedisStore, int], Awaitable[None]]
+
+
+async def are_saved(store: RedisStore, max_charged: int) -> None:
+    await store.enqueue(
+        [new(id=f"{n}", priority=1 + n % 3, group="g", max_charged=max_charged) for n in range(20)]
+    )
+
+
+async def are_claimed(store: RedisStore, max_charged: int) -> None:
+    await are_saved(store, max_charged)
+    worker = await node(store)
+    await store.claim(ClaimRequest(lease=worker.lease, number=1, room=8, ahead=4))
+
+
+async def hold_keys(store: RedisStore, max_charged: int) -> None:
+    """One key each, and some wait for it."""
+    await store.enqueue(
+        [new(id=f"{n}", keys=(f"k{n % 3}",), max_charged=max_charged) for n in range(8)]
+    )
+    worker = await node(store)
+    await complete(store, *await worker.claim(2))
+    await worker.claim(10)
+    await store.enqueue(
+        [new(id=f"late {n}", keys=(f"k{n}",), max_charged=max_charged) for n in range(5)]
+    )
+    parked = [task.id for task in await store.find(TaskQuery(limit=100)) if task.parked_on]
+    assert {"late 0", "late 1", "late 2"} <= set(parked)
+    assert (await store.endings(["0", "1"]))[0].state is State.COMPLETED
+
+
+async def are_completed(store: RedisStore, max_charged: int) -> None:
+    await are_saved(store, max_charged)
+    worker = await node(store, slots=20)
+    first, *others = await worker.claim(12)
+    verdicts = [succeeded(task, '"done"') for task in others[:6]]
+    stale = replace(succeeded(first), attempt=7)
+    again = [released(others[6]), failed(others[7], retry=False), succeeded(others[0])]
+    request = ClaimRequest(lease=worker.lease, number=9, room=5)
+    turn = await store.turn([*verdicts, stale, *again], request)
+    assert turn.finished == [
+        *(Finished(task.no, State.COMPLETED) for task in others[:6]),
+        Stale(first.no, 7),
+        Finished(others[6].no, State.QUEUED),
+        Finished(others[7].no, State.FAILED),
+        Stale(others[0].no, 1),
+    ]
+
+
+async def are_limited(store: RedisStore, max_charged: int) -> None:
+    """By a capacity in one lane and a rate in another."""
+    await store.set_lane("narrow", LaneChange(capacity=3), actor="ann")
+    await store.set_lane("slow", LaneChange(rate=Rate(2, 60.0, 2)), actor="ann")
+    for lane in ("narrow", "slow"):
+        await store.enqueue(
+            [new(id=f"{lane} {n}", lane=lane, max_charged=max_charged) for n in range(8)]
+        )
+    worker = await node(store)
+    tasks = await worker.claim(10)
+    assert sorted(ids(tasks)) == ["narrow 0", "narrow 1", "narrow 2", "slow 0", "slow 1"]
+    await complete(store, *tasks[:2])
+    await worker.claim(10)
+
+
+def comparable(task: Task) -> dict[str, Any]:
+    """But for the numbers and times that no two runs share."""
+    found = asdict(task)
+    for name in ("no", "seq", "created_at", "run_at", "max_charged", "failures"):
+        del found[name]
+    for name in ("started_at", "ended_at"):
+        found[name] = found[name] is not None
+    return found
+
+
+@pytest.mark.spec("engine-30")
+@pytest.mark.parametrize(
+    "steps",
+    [are_saved, are_claimed, hold_keys, are_completed, are_limited],
+    ids=lambda f: f.__name__,
+)
+async def test_both_ways_lead_to_the_same(store: RedisStore, admin: Any, steps: Steps) -> None:
+    ends: list[tuple[Any, ...]] = []
+    for max_charged in (PLAIN, NOT_PLAIN):
+        admin.flushall()
+        await store._link.write("open", SCHEMA)
+        await steps(store, max_charged)
+        tasks = await store.find(TaskQuery(limit=100))
+        sizes = {name: len(members) for name, members in content(admin).items()}
+        ends.append(([comparable(task) for task in tasks], sizes, await store.lanes()))
+
+    assert ends[0] == ends[1]
+
+
+@pytest.mark.spec("engine-30")
+async def test_a_plain_task_that_ended_differs_in_its_life_alone(
+    store: RedisStore, admin: Any
+) -> None:
+    """What the short way packs is what the long one would pack."""
+    await are_completed(store, PLAIN)
+    before = content(admin)
+    [task] = await store.find(TaskQuery(state=State.COMPLETED, limit=1))
+    no = f"{task.no:014x}".encode()
+    assert before["lives"][no][3] == 1  # it is plain, and has no keys
+
+    rewritten = """
+    local life = cmsgpack.unpack(redis.call('HGET', KEYS[1], ARGV[1]))
+    return cmsgpack.pack(life)
+    """
+    assert admin.eval(rewritten, 1, f"{PREFIX}lives", no) == before["lives"][no]
+
+
+@pytest.mark.spec("engine-12")
+async def test_a_request_that_is_repeated_brings_plain_tasks_again(store: RedisStore) -> None:
+    worker = await node(store)
+    await store.enqueue([new() for _ in range(4)])
+    request = ClaimRequest(lease=worker.lease, number=1, room=3, ahead=1)
+
+    first, second = await store.claim(request), await store.claim(request)
+
+    def without_wait(tasks: list[Claimed]) -> list[Claimed]:
+        return [replace(task, waited=0.0) for task in tasks]
+
+    assert without_wait(second.tasks) == without_wait(first.tasks)
+    assert second.ahead == first.ahead
+
+
+@pytest.mark.spec("engine-30")
+async def test_tasks_leave_as_a_range_only_where_nobody_stands_between(
+    store: RedisStore, admin: Any
+) -> None:
+    """Priorities mix the numbers of those who leave with those who stay."""
+    await store.enqueue([new(id=f"{n}", priority=1 + n % 2) for n in range(40)])
+    worker = await node(store, slots=40)
+    odd = await worker.claim(20)
+    assert ids(odd) == [f"{n}" for n in range(0, 40, 2)]
+    await finish(store, *(succeeded(task) for task in odd[:10]))
+
+    assert (await store.counts())[State.RUNNING] == 10
+    assert admin.zcard(f"{PREFIX}runs") == 10
+    left = await store.find(TaskQuery(state=State.QUEUED, limit=100))
+    assert ids(left) == [f"{n}" for n in range(39, 0, -2)]
+    assert len(await worker.claim(40)) == 20
+    assert (await seen(store, odd[0].id)).state is State.COMPLETED
+
+
+@pytest.mark.spec("engine-1", "engine-30")
+async def test_a_claim_looks_at_some_of_very_many_lanes(store: RedisStore, admin: Any) -> None:
+    """As many commands however many lanes there are; each comes to its turn."""
+    worker = await node(store, slots=10_000)
+    looks = []
+    for lanes in (300, 1200):
+        names = [f"lane {n}" for n in range(lanes)]
+        await store.enqueue([new(lane=name) for name in names for _ in range(2)])
+        await worker.claim(1)
+        admin.config_resetstat()
+        [task] = await worker.claim(1)
+        looks.append(admin.info("commandstats")["cmdstat_zrangebylex"]["calls"])
+        started = {task.lane}
+        while tasks := await worker.claim(100):
+            assert len({task.lane for task in tasks}) > 50
+            started.update(task.lane for task in tasks)
+        assert set(names) <= started
+        assert (await store.counts())[State.QUEUED] == 0
+    few, many = looks
+    assert many <= few + 10
+
+
+@pytest.mark.spec("engine-30")
+async def test_a_task_goes_to_a_lane_that_became_special_and_back(store: RedisStore) -> None:
+    await enqueued(store, lane="deep")
+    await store.set_lane("deep", LaneChange(max_depth=2), actor="ann")
+    await enqueued(store, lane="deep")
+    [refused] = await store.enqueue([new(lane="deep")])
+    assert type(refused).__name__ == "Refused"
+    await store.set_lane("deep", LaneChange(max_depth=None), actor="ann")
+    await enqueued(store, lane="deep")
+
+
+@pytest.mark.spec("reliability-1")
+async def test_a_line_the_server_has_left_is_not_used_again(store: RedisStore, admin: Any) -> None:
+    await enqueued(store)
+    admin.client_kill_filter(_type="normal", skipme=True)
+    assert await store.exists()  # by a line of its own: when it answers, the others have ended
+    await enqueued(store)
+    assert (await store.counts())[State.QUEUED] == 2
