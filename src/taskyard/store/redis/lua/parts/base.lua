@@ -44,6 +44,7 @@ end
 -- of what goes before it.
 local waiting = {}
 
+-- Lua compares as the locale of the server does, which for digits and small letters is byte order.
 local function is_in_order(members)
   for at = 2, #members do
     if members[at - 1] >= members[at] then return false end
@@ -55,7 +56,7 @@ end
 -- each of them costs three times as much.
 local function take_out(key, members)
   local count = #members
-  if count > 4 and is_in_order(members) then
+  if count > 4 and not members.mixed and is_in_order(members) then
     local from, to = '[' .. members[1], '[' .. members[count]
     if call('ZLEXCOUNT', key, from, to) == count then
       call('ZREMRANGEBYLEX', key, from, to)
@@ -83,7 +84,9 @@ end
 
 -- Members that leave when everything else is written, though nobody sees them any more: a set that
 -- others come into is not emptied before, as Redis would make a new one, and those are slow to fill.
--- For each key some lists; all members of one are there and begin with the same 15 bytes.
+-- For each key some lists of members that are all there, and that nobody puts or drops. Those of one
+-- list begin with the same 15 bytes and are digits and small letters, unless it is `mixed`: then
+-- whoever made it knows how to count.
 local leaving = {}
 
 local function leave(key, members)
@@ -116,7 +119,7 @@ end
 local function arguments(key, command)
   local list = waiting[key]
   if list and list.command == command then return list end
-  settle(key)
+  send_waiting(key)
   list = { command = command, n = 0 }
   waiting[key] = list
   return list
@@ -149,7 +152,7 @@ local function count_of(key, prefix)
   send_waiting(key)
   local count = call('ZLEXCOUNT', key, '[' .. prefix, '(' .. prefix .. '\255')
   for _, members in ipairs(leaving[key] or {}) do
-    if members[1]:sub(1, #prefix) == prefix then count = count - #members end
+    if not members.mixed and members[1]:sub(1, #prefix) == prefix then count = count - #members end
   end
   return count
 end

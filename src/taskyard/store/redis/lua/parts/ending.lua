@@ -110,7 +110,7 @@ local function complete_many(verdicts, freed)
       if results[at] then set(K.results, no, results[at]) end
       local key = own_keys[no]
       if key then
-        drop(K.held, key .. '\0' .. no)
+        let_go_of(key, no)
         freed[key] = (freed[key] or 0) + 1
       end
       answers[at] = true

@@ -17,9 +17,19 @@ local function rate_of(key)
   return rule[2] and { unpack(rule, 2) }
 end
 
+-- The holds of tasks that are completed leave when everything else is written.
+local let_go, gone = { mixed = true }, {}
+
+local function let_go_of(key, no)
+  let_go[#let_go + 1] = key .. '\0' .. no
+  gone[key] = (gone[key] or 0) + 1
+  if #let_go == 1 then leave(K.held, let_go) end
+end
+
 -- How many more may hold a key, whatever its rate.
 local function places_in(key)
-  return limit_of(key) - count_of(K.held, key .. '\0')
+  local leave_it = leaving[K.held] and gone[key] or 0
+  return limit_of(key) - count_of(K.held, key .. '\0') + leave_it
 end
 
 local function room_in(key)
