@@ -26,7 +26,7 @@ local function copy(map)
 end
 
 local function full_key(no, keys)
-  if glance(no) then
+  if glances[no] then
     local key = own_keys[no]
     return key and keys[key] <= 0 and key
   end
@@ -36,7 +36,7 @@ local function full_key(no, keys)
 end
 
 local function use_keys(no, keys)
-  if glance(no) then
+  if glances[no] then
     local key = own_keys[no]
     if key then keys[key] = keys[key] - 1 end
     return
@@ -49,7 +49,7 @@ end
 -- A task whose last node died is never claimed ahead, so that a loss is counted.
 local function may_wait(no, lane_room)
   if lane_room then return false end
-  local ending = glance(no)
+  local ending = glances[no]
   if ending then return not own_keys[no] and ending[ENDING_REASON] ~= 'rescued' end
   local task = load(no)
   return not task[KEY_NAMES] and task[REASON] ~= 'rescued'

@@ -46,7 +46,7 @@ local function in_order(queue)
 end
 
 local function is_late(no)
-  if glance(no) then return false end
+  if glances[no] then return false end
   local deadline = load(no)[DEADLINE]
   return deadline and deadline <= now
 end
@@ -100,7 +100,7 @@ end
 local function take_out_late(found)
   local fine, late, carried = {}, {}, {}
   for _, no in ipairs(found) do
-    if is_late(no) then
+    if not glances[no] and is_late(no) then
       late[#late + 1] = no
       count_keys(carried, load(no))
     else
@@ -113,7 +113,7 @@ end
 local function rooms_of_keys(found)
   local rooms = {}
   for _, no in ipairs(found) do
-    if glance(no) then
+    if glances[no] then
       local key = own_keys[no]
       if key and not rooms[key] then rooms[key] = room_in(key) end
     else
@@ -182,7 +182,7 @@ local function take_many(nos, search, started_at)
   local run, of_streams = search.lease_text .. (started_at and 's' or 'a'), {}
   local running, runs, lives, n = {}, {}, {}, 0
   for _, no in ipairs(nos) do
-    if glance(no) then
+    if glances[no] then
       local packed = packed_lives[no]
       local stream = sub(packed, STREAM_FROM, STREAM_TO)
       local of_stream, of_state = of_streams[stream] or lists_of(stream), stream .. no
@@ -266,7 +266,7 @@ end
 local function describe(nos)
   local lives, checkpoints = {}, {}
   for at, no in ipairs(nos) do
-    if not glance(no) and load(no)[CHECKPOINTED] then
+    if not glances[no] and load(no)[CHECKPOINTED] then
       checkpoints[#checkpoints + 1] = no
       checkpoints[#checkpoints + 1] = call('HGET', K.checkpoints, no)
     end

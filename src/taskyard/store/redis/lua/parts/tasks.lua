@@ -91,7 +91,8 @@ local function load(no)
   return task
 end
 
--- The last fields of a plain task that was loaded, from STATE on; else false.
+-- The last fields of a plain task that was loaded, from STATE on; else false. Whoever was looked at
+-- once is found in `glances`; one who was not goes the longer way.
 local function glance(no)
   local known = glances[no]
   if known ~= nil then return known end
@@ -132,16 +133,16 @@ local function note_change(no)
 end
 
 local function stream_of(no)
-  return glance(no) and sub(packed_lives[no], STREAM_FROM, STREAM_TO) or load(no)[STREAM]
+  return glances[no] and sub(packed_lives[no], STREAM_FROM, STREAM_TO) or load(no)[STREAM]
 end
 
 local function lane_at(no)
-  if glance(no) then return sub(packed_lives[no], STREAM_FROM, STREAM_FROM + 7) end
+  if glances[no] then return sub(packed_lives[no], STREAM_FROM, STREAM_FROM + 7) end
   return sub(load(no)[STREAM], 1, 8)
 end
 
 local function place_in_lane(no)
-  return glance(no) and sub(packed_lives[no], PLACE_FROM, PLACE_TO) or load(no)[PLACE]
+  return glances[no] and sub(packed_lives[no], PLACE_FROM, PLACE_TO) or load(no)[PLACE]
 end
 
 local function lane_of(task)
