@@ -186,7 +186,7 @@ async def test_a_plain_task_that_ended_differs_in_its_life_alone(
     assert admin.eval(rewritten, 1, f"{PREFIX}lives", no) == before["lives"][no]
 
 
-@pytest.mark.spec("engine-12")
+@pytest.mark.spec("engine-13")
 async def test_a_request_that_is_repeated_brings_plain_tasks_again(store: RedisStore) -> None:
     worker = await node(store)
     await store.enqueue([new() for _ in range(4)])
@@ -220,7 +220,7 @@ async def test_tasks_leave_as_a_range_only_where_nobody_stands_between(
     assert (await seen(store, odd[0].id)).state is State.COMPLETED
 
 
-@pytest.mark.spec("engine-1", "engine-30")
+@pytest.mark.spec("engine-12", "engine-30")
 async def test_a_claim_looks_at_some_of_very_many_lanes(store: RedisStore, admin: Any) -> None:
     """As many commands however many lanes there are; each comes to its turn."""
     worker = await node(store, slots=10_000)
@@ -253,7 +253,7 @@ async def test_a_task_goes_to_a_lane_that_became_special_and_back(store: RedisSt
     await enqueued(store, lane="deep")
 
 
-@pytest.mark.spec("reliability-1")
+@pytest.mark.spec("engine-18", "engine-30")
 async def test_a_line_the_server_has_left_is_not_used_again(store: RedisStore, admin: Any) -> None:
     await enqueued(store)
     admin.client_kill_filter(_type="normal", skipme=True)
