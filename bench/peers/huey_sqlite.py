@@ -1,44 +1,36 @@
-"""huey on SQLite with fsync and one worker thread: its best durable configuration."""
+"""huey on SQLite: with fsync, one worker thread that looks at least every 10 ms.
+
+It removes a task before it runs it.
+"""
 
 from __future__ import annotations
 
-import json
-import logging
-import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 
-from huey import SqliteHuey  # type: ignore[import-not-found]  # lives in its own environment
+from huey import SqliteHuey
+from measuring import Peer, main, mark
 
 
-def main(folder: Path, one_by_one: int) -> dict[str, float]:
-    huey = SqliteHuey(filename=str(folder / "huey.db"), fsync=True)
-    done = 0
+class HueySqlite(Peer):
+    def __init__(self, url: str, *options: str) -> None:
+        super().__init__(url, *options)
+        self.huey = SqliteHuey(filename=str(Path(url) / "huey.db"), fsync=True)
+        self.noop = self.huey.task(name="noop")(mark)
 
-    @huey.task()  # type: ignore[untyped-decorator]
-    def noop(n: int) -> None:  # noqa: ARG001 - the same payload as the other side's
-        nonlocal done
-        done += 1
+    async def enqueue(self, n: int) -> None:
+        self.noop(n)
 
-    begun = time.perf_counter()
-    for n in range(one_by_one):
-        noop(n)
-    enqueued = time.perf_counter()
-    consumer = huey.create_consumer(
-        workers=1, periodic=False, initial_delay=0.001, max_delay=0.01, check_worker_health=False
-    )
-    consumer.start()
-    # It removes a task before it runs it: when the last has run there is nothing left to write.
-    while done < one_by_one:
-        time.sleep(0.002)
-    processed = time.perf_counter()
-    consumer.stop(graceful=True)
-    return {
-        "one": one_by_one / (enqueued - begun),
-        "processed": one_by_one / (processed - enqueued),
-    }
+    async def is_done(self) -> bool:
+        return not self.huey.pending_count()
+
+    def work(self, go: Callable[[], None]) -> None:
+        consumer = self.huey.create_consumer(
+            workers=1, periodic=False, initial_delay=0.001, max_delay=0.01
+        )
+        go()
+        consumer.run()
 
 
 if __name__ == "__main__":
-    logging.disable(logging.CRITICAL)
-    print(json.dumps(main(Path(sys.argv[1]), int(sys.argv[2]))))
+    main(HueySqlite)
