@@ -11,6 +11,7 @@ So every measure knows by itself that each task has run, and when.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import json
 import logging
@@ -19,6 +20,7 @@ import os
 import random
 import statistics
 import sys
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, MutableSequence, Sequence
@@ -134,8 +136,11 @@ async def _process(peer: Peer, count: int, workers: int) -> dict[str, float]:
         return ran == count
 
     await crew.until(all_ran)
+    late = time.monotonic() + _PATIENCE
     while not await peer.is_done():
-        await crew.until(lambda: True)
+        if time.monotonic() > late:
+            raise TimeoutError("the store does not know that all tasks are done")
+        await asyncio.sleep(_LOOK)
     done = time.monotonic_ns()
     figures = {
         "rate": count / (max(crew.began) - min(crew.began)) * 1e9,
@@ -242,8 +247,16 @@ def _work(
     def go() -> None:
         line.send("ready")
         line.recv()
+        threading.Thread(target=_end_with_parent, args=(line,), daemon=True).start()
 
     kind(url, *options).work(go)
+
+
+def _end_with_parent(line: Connection) -> None:
+    """Also if it is killed: nothing more is ever said, so all that comes is the end of the line."""
+    with contextlib.suppress(EOFError, OSError):
+        line.recv()
+    os._exit(1)
 
 
 def _cpu_seconds(process: BaseProcess) -> float:
