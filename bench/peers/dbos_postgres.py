@@ -13,11 +13,12 @@ NOOP = {"workflow_name": "noop", "queue_name": "queue"}
 
 
 class Dbos(Peer):
-    def launch(self) -> None:
+    def __init__(self, url: str, *options: str) -> None:
+        super().__init__(url, *options)
         DBOS(
             config={
                 "name": "peer",
-                "system_database_url": self.url,
+                "system_database_url": url,
                 "log_level": "ERROR",
                 "application_version": "1",
             }
@@ -25,16 +26,15 @@ class Dbos(Peer):
         DBOS.workflow(name="noop")(mark)
 
     async def set_up(self) -> None:
-        self.launch()
-        DBOS.launch()
-        await DBOS.register_queue_async(
-            NOOP["queue_name"], worker_concurrency=500, polling_interval_sec=0.01
-        )
+        DBOS.launch()  # makes the schema
         DBOS.destroy()
 
     async def open(self) -> None:
         self.client = DBOSClient(system_database_url=self.url)
         self.engine = sqlalchemy.create_engine(self.url.replace("://", "+psycopg://"))
+        await self.client.register_queue_async(
+            NOOP["queue_name"], worker_concurrency=500, polling_interval_sec=0.01
+        )
 
     async def enqueue(self, n: int) -> None:
         await self.client.enqueue_async(NOOP, n)
@@ -50,7 +50,6 @@ class Dbos(Peer):
             return bool(connection.execute(sqlalchemy.text(ask)).scalar())
 
     def work(self, go: Callable[[], None]) -> None:
-        self.launch()
         go()
         DBOS.launch()
         threading.Event().wait()
