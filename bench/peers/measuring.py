@@ -93,6 +93,7 @@ async def _tell(measuring: Coroutine[None, None, dict[str, float]]) -> NoReturn:
 
 async def _one(peer: Peer, count: int, _: int) -> dict[str, float]:
     await _ready(peer)
+    await peer.enqueue(0)  # connects
     begun = time.monotonic()
     for n in range(count):
         await peer.enqueue(n)
@@ -101,6 +102,8 @@ async def _one(peer: Peer, count: int, _: int) -> dict[str, float]:
 
 async def _at_once(peer: Peer, count: int, _: int) -> dict[str, float]:
     await _ready(peer)
+    await peer.enqueue(0)
+    await asyncio.gather(*(peer.enqueue(0) for _ in range(AT_ONCE)))  # connects as often as it can
     begun = time.monotonic()
     numbers = iter(range(count))
 
