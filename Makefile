@@ -1,5 +1,4 @@
 PYTHON ?= python3
-STORE  ?= sqlite
 KILLS  ?= 200
 ARGS   ?=
 
@@ -26,14 +25,15 @@ check: $(READY) ## lint, formatting, types and the direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-bench: $(READY) ## run the benchmarks; STORE=postgres, ARGS chooses which
-	$(BIN)/python -m bench --store $(STORE) $(ARGS)
+bench: $(READY) ## run the benchmarks; STORE=postgres PEERS=pgqueuer,awa N=20000 ROUNDS=10; ARGS chooses which
+	$(BIN)/python -m bench $(if $(STORE),--store $(STORE)) $(if $(PEERS),--peers $(PEERS)) \
+		$(if $(N),--tasks $(N)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(ARGS)
 
 spec: $(READY) ## show which statements of docs/spec are shown by a test or a benchmark
 	$(BIN)/python tools/spec_coverage.py $(ARGS)
 
 crash: $(READY) ## kill workers at random and check what is promised; STORE=sqlite KILLS=200
-	$(BIN)/python -m tests.crash --store $(STORE) --kills $(KILLS) $(ARGS)
+	$(BIN)/python -m tests.crash --store $(or $(STORE),sqlite) --kills $(KILLS) $(ARGS)
 
 lock: $(READY) ## pin requirements/dev.txt anew from pyproject.toml; ARGS=--upgrade for newer versions
 	$(BIN)/uv --no-config pip compile --quiet --universal --python-version 3.11 \
@@ -42,7 +42,7 @@ lock: $(READY) ## pin requirements/dev.txt anew from pyproject.toml; ARGS=--upgr
 		--all-extras --group dev $(ARGS) -o requirements/dev.txt pyproject.toml > /dev/null
 
 clean: ## remove everything that make has made, .venv too
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-peers build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## this list

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib
+import math
 import os
 import platform
 import sys
@@ -22,12 +23,13 @@ from rich.table import Table
 
 from bench.figure import Figure, Options, Stage
 from bench.ground import STORES
+from bench.speed.sides import Measure, read_table
 
 NAMES = (
     "claim_scaling",
     "latency",
     "worker_footprint",
-    "throughput",
+    "speed",
     "held_snapshot",
     "idle_fleet",
     "prune_under_flow",
@@ -49,7 +51,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     console = Console()
     console.width = console.width if console.is_terminal else 120
     heeded = Options(
-        store=chosen.store,
         sizes=chosen.sizes,
         seconds=chosen.seconds,
         load=chosen.load,
@@ -58,8 +59,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         lane_capacity=chosen.lane_capacity,
         finished=chosen.finished,
         flow=chosen.flow,
+        peers=chosen.peers,
+        measures=chosen.measures,
+        rounds=chosen.rounds,
+        minutes=chosen.minutes,
+        each=chosen.each,
+        tasks=chosen.tasks,
     )
-    missed = [name for name in chosen.names if not run(name, chosen.folder, heeded, console)]
+    missed = [
+        f"{name} ({store})"
+        for name in chosen.names
+        for store in stores_of(name, chosen.store)
+        if not run(name, chosen.folder, msgspec.structs.replace(heeded, store=store), console)
+    ]
     if missed:
         console.print(f"[bold red]bounds missed in: {', '.join(missed)}")
     return 1 if missed else 0
@@ -71,7 +83,11 @@ def options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--folder", type=Path, help="where databases are made; on a real disk, for fsync to count"
     )
-    parser.add_argument("--store", choices=STORES, default="sqlite")
+    parser.add_argument(
+        "--store",
+        choices=STORES,
+        help="unless chosen, speed is run on all and the others on SQLite",
+    )
     scaling = parser.add_argument_group("claim_scaling")
     scaling.add_argument(
         "--sizes", type=two_sizes, default=(1_000, 1_000_000), help="the two backlogs: 1000,100000"
@@ -85,12 +101,40 @@ def options(argv: Sequence[str] | None) -> argparse.Namespace:
     pruning = parser.add_argument_group("prune_under_flow")
     pruning.add_argument("--finished", type=int, default=1_000_000, help="tasks to prune")
     pruning.add_argument("--flow", type=int, default=1_000, help="tasks/s meanwhile")
+    speed = parser.add_argument_group("speed")
+    speed.add_argument("--peers", type=listed, help="only these: pgqueuer,awa; or none")
+    speed.add_argument(
+        "--measures", type=listed, help="only these: process,one,at_once,bulk,idle,…"
+    )
+    speed.add_argument("--rounds", type=int, default=10)
+    speed.add_argument(
+        "--minutes", type=float, default=math.inf, help="begin no round that would end later"
+    )
+    speed.add_argument("--each", type=float, default=2.0, help="seconds a run is to last")
+    speed.add_argument("--tasks", type=int, help="in a run; as many as fit unless chosen")
     chosen = parser.parse_args(argv)
     unknown = set(chosen.names) - set(NAMES)
     if unknown:
         parser.error(f"there is no bench {', '.join(sorted(unknown))}; known: {', '.join(NAMES)}")
-    chosen.names = chosen.names or list(NAMES)
+    for name in chosen.peers or ():
+        if not any(peer.is_called(name) for peer in read_table()):
+            parser.error(f"there is no peer {name}; bench/peers/peers.toml has them all")
+    for name in chosen.measures or ():
+        if name not in list(Measure):
+            parser.error(f"there is no measure {name}; known: {', '.join(Measure)}")
+    only_speed = chosen.peers is not None or chosen.tasks is not None
+    chosen.names = chosen.names or (["speed"] if only_speed else list(NAMES))
     return chosen
+
+
+def listed(text: str) -> tuple[str, ...]:
+    return tuple(name for name in text.split(",") if name not in ("", "none"))
+
+
+def stores_of(name: str, chosen: str | None) -> Sequence[str]:
+    if chosen is not None:
+        return (chosen,)
+    return STORES if name == "speed" else ("sqlite",)
 
 
 def two_sizes(text: str) -> tuple[int, int]:
@@ -129,23 +173,18 @@ def progress_on(console: Console) -> Progress:
 
 
 def table(figures: Sequence[Figure]) -> Table:
-    shown = Table("", "what", "measured", "at most", "detail")
+    shown = Table("", "what", "measured", "must be", "detail")
     for figure in figures:
-        mark = "" if figure.at_most is None else "✓" if figure.held else "✗"
+        mark = "" if figure.bound is None else "✓" if figure.held else "✗"
         shown.add_row(
             mark,
             figure.name,
-            amount(figure.value, figure.unit),
-            "" if figure.at_most is None else amount(figure.at_most, figure.unit),
+            figure.amount,
+            figure.bound or "",
             figure.detail,
             style="" if figure.held else "bold red",
         )
     return shown
-
-
-def amount(value: float, unit: str) -> str:
-    number = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-    return f"{number} {unit}".rstrip()
 
 
 def keep(

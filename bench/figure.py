@@ -2,27 +2,49 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
+from rich.console import RenderableType
 from rich.progress import Progress
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the closing table. Without `at_most` it is reported only."""
+    """One line of the closing table. Without `at_most` or `at_least` it is reported only."""
 
     name: str
     value: float
     unit: str = "x"
     at_most: float | None = None
+    at_least: float | None = None
     detail: str = ""
 
     @property
     def held(self) -> bool:
-        return self.at_most is None or self.value <= self.at_most
+        high = self.at_most is not None and self.value > self.at_most
+        low = self.at_least is not None and self.value < self.at_least
+        return not (high or low)
+
+    @property
+    def amount(self) -> str:
+        return amount(self.value, self.unit)
+
+    @property
+    def bound(self) -> str | None:
+        if self.at_most is not None:
+            return f"≤ {amount(self.at_most, self.unit)}"
+        if self.at_least is not None:
+            return f"≥ {amount(self.at_least, self.unit)}"
+        return None
+
+
+def amount(value: float, unit: str) -> str:
+    number = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{number} {unit}".rstrip()
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +59,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     lane_capacity: int | None = None  # held_snapshot: tasks running at once
     finished: int = 1_000_000  # tasks that prune_under_flow prunes
     flow: int = 1_000  # tasks a second that flow meanwhile
+    peers: tuple[str, ...] | None = None  # of speed; all unless chosen
+    measures: tuple[str, ...] | None = None  # of speed; all unless chosen
+    rounds: int = 10  # of speed, at most
+    minutes: float = math.inf  # speed begins no round that would end later
+    each: float = 2.0  # seconds a run of speed is to last
+    tasks: int | None = None  # in a run of speed; as many as fit unless chosen
 
 
 class Stage:
@@ -55,6 +83,10 @@ class Stage:
             yield lambda amount: self._progress.advance(task, amount)
         finally:
             self._progress.remove_task(task)
+
+    def show(self, what: RenderableType) -> None:
+        """Above the bars."""
+        self._progress.console.print(what)
 
     def clear(self) -> None:
         """A million tasks are half a gigabyte: nobody needs them after their scene."""

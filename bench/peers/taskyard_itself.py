@@ -1,64 +1,97 @@
-"""Taskyard on the store of a URL, as it comes."""
+"""Taskyard as it comes. The option `keyed` gives each task one of a thousand keys with limit 1,
+`lane` one of ten priorities in a lane of capacity 100; the measure `idle_here` is `idle` with the
+worker in the process that enqueues.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import random
+import statistics
 import sys
 import time
-from itertools import pairwise
+from collections.abc import Callable, Sequence
 
+import measuring
 import uvloop
+from measuring import PAUSES, WARM_UP, Peer, main, mark
 
 from taskyard import Yard
 from taskyard.domain.state import State
+from taskyard.domain.task import NewTask
 
-AT_ONCE = 100
-BULK = 1_000
+KEYS = 1_000
+CAPACITY = 100
+PRIORITIES = 10
 
 
-async def main(url: str, one_by_one: int, many: int) -> dict[str, float]:
-    yard = Yard(url)
-    total = one_by_one + 2 * many
-    done = 0
-    all_ran = asyncio.Event()
+class TaskyardPeer(Peer):
+    def __init__(self, url: str, *options: str) -> None:
+        super().__init__(url, *options)
+        self.filled = 0
+        self.yard = Yard(url if "://" in url else f"sqlite:///{url}/yard.db")
 
-    @yard.task()
-    async def noop(n: int) -> None:  # noqa: ARG001 - the same payload as the other side's
-        nonlocal done
-        done += 1
-        if done == total:
-            all_ran.set()
+        @self.yard.task()
+        async def noop(n: int) -> None:
+            mark(n)
 
-    async def enqueue_some(count: int) -> None:
-        for n in range(count):
-            await noop.enqueue(n)
+        self.noop = noop
+        self.keyed = [noop.options(key=f"key {n}") for n in range(KEYS)]
+        self.ranked = [noop.options(priority=n) for n in range(1, 1 + PRIORITIES)]
 
-    async with yard:
-        marks = [time.perf_counter()]
-        await enqueue_some(one_by_one)
-        marks.append(time.perf_counter())
-        await asyncio.gather(*(enqueue_some(many // AT_ONCE) for _ in range(AT_ONCE)))
-        marks.append(time.perf_counter())
-        for _ in range(many // BULK):
-            await yard.enqueue(*(noop.new(n) for n in range(BULK)))
-        marks.append(time.perf_counter())
-        worker = yard.worker()
+    async def open(self) -> None:
+        await self.yard.open()
+        if "lane" in self.options:
+            await self.yard.set_lane("default", capacity=CAPACITY)
+
+    async def enqueue(self, n: int) -> None:
+        await self.noop.enqueue(n)
+
+    async def enqueue_many(self, numbers: Sequence[int]) -> None:
+        await self.yard.enqueue(*(self.new(n) for n in numbers))
+        self.filled += len(numbers)
+
+    def new(self, n: int) -> NewTask:
+        if "keyed" in self.options:
+            return self.keyed[n % KEYS].new(n)
+        if "lane" in self.options:
+            return self.ranked[n % PRIORITIES].new(n)
+        return self.noop.new(n)
+
+    async def is_done(self) -> bool:
+        return (await self.yard.counts())[State.COMPLETED] == self.filled
+
+    def work(self, go: Callable[[], None]) -> None:
+        # As `taskyard worker` does where uvloop is installed.
+        uvloop.run(self._work(go))
+
+    async def _work(self, go: Callable[[], None]) -> None:
+        await self.yard.open()
+        go()
+        await self.yard.work()
+
+
+async def idle_here(peer: TaskyardPeer, count: int) -> dict[str, float]:
+    began = measuring._began = [0] * (WARM_UP + count)
+    waits: list[float] = []
+    async with peer.yard:
+        worker = peer.yard.worker()
         await worker.start()
-        await all_ran.wait()
-        # A body that has run is not done before the store knows.
-        while (await yard.counts())[State.COMPLETED] < total:
-            pass
-        marks.append(time.perf_counter())
-    one, at_once, bulk, processed = (b - a for a, b in pairwise(marks))
-    return {
-        "one": one_by_one / one,
-        "at_once": many / at_once,
-        "bulk": many / bulk,
-        "processed": total / processed,
-    }
+        for n in range(WARM_UP + count):
+            await peer.enqueue(n)
+            returned = time.monotonic_ns()
+            while not began[n]:  # noqa: ASYNC110 - a body leaves its mark and rings nothing
+                # At random, out of step with anything periodic.
+                await asyncio.sleep(random.uniform(*PAUSES))
+            waits.append(max(0, began[n] - returned) / 1e6)
+        await worker.stop()
+    percentiles = statistics.quantiles(waits[WARM_UP:], n=100, method="inclusive")
+    return {"p50_ms": percentiles[49], "p99_ms": percentiles[98]}
 
 
 if __name__ == "__main__":
-    run = uvloop.run if sys.argv[4:] == ["uvloop"] else asyncio.run
-    print(json.dumps(run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))))
+    if sys.argv[1] == "idle_here":
+        print(json.dumps(asyncio.run(idle_here(TaskyardPeer(sys.argv[2]), int(sys.argv[3])))))
+    else:
+        main(TaskyardPeer)
