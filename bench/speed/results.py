@@ -113,14 +113,19 @@ class StoreResult(msgspec.Struct, kw_only=True):
         done = {measure for side in self.sides for measure in (*side.measured, *side.failed)}
         sides = {side.name: side for side in self.sides}
         for old in earlier.sides:
-            side = sides.get(old.name) or msgspec.structs.replace(old, measured={}, failed={})
+            new = sides.get(old.name) or msgspec.structs.replace(
+                old, measured={}, failed={}, asked=None
+            )
             measured = {m: runs for m, runs in old.measured.items() if m not in done}
             failed = {m: why for m, why in old.failed.items() if m not in done}
-            side.measured = measured | side.measured
-            side.failed = failed | side.failed
-            side.asked = side.asked or (old.asked if Measure.PROCESS in measured else None)
-            if side.measured or side.failed:
-                sides[old.name] = side
+            both = msgspec.structs.replace(
+                new,
+                measured=measured | new.measured,
+                failed=failed | new.failed,
+                asked=new.asked or (old.asked if Measure.PROCESS in measured else None),
+            )
+            if both.measured or both.failed:
+                sides[old.name] = both
         ranks = list(Role)
         ordered = sorted(sides.values(), key=lambda side: ranks.index(side.role))
         return msgspec.structs.replace(self, sides=ordered)

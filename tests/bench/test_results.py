@@ -169,6 +169,7 @@ def test_a_run_of_some_measures_replaces_these_and_leaves_the_others(tmp_path: P
 
     kept = keep(newer, tmp_path).stores["postgres"]
 
+    assert newer.own.measured.keys() == {Measure.PROCESS}  # what is shown is this run
     there = {one.name: one for one in kept.sides}
     assert there.keys() == {"taskyard", "quick", "slow"}
     assert Measure.PROCESS not in there["slow"].measured  # of another run: not compared
