@@ -28,6 +28,8 @@ PRUNE = """SELECT * FROM taskyard.prune(
 RETRY = "SELECT * FROM taskyard.retry(0, $1, 'ann')"
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE $1"
 
+PATIENCE = 30.0
+
 
 class Raw:
     """A transaction that a test holds open."""
@@ -44,8 +46,9 @@ class Raw:
     async def until_somebody_waits(self, verb: str) -> None:
         """For a row that this transaction has locked."""
         seen = 0
-        while not seen:
-            seen = await self._watcher.fetchval(WAITING, f"%{self.schema}{verb}(%")
+        async with asyncio.timeout(PATIENCE):
+            while not seen:
+                seen = await self._watcher.fetchval(WAITING, f"%{self.schema}{verb}(%")
 
 
 @pytest.fixture
@@ -121,7 +124,7 @@ async def test_an_id_is_free_when_the_one_who_prunes_it_commits(store: Store, ra
         again = asyncio.create_task(
             store.enqueue([NewTask(kind="work", payload='"again"', id=task_id)])
         )
-        await raw.until_somebody_waits("enqueue")
+        await raw.until_somebody_waits("enqueue_one")
     assert await again == [Enqueued(task_id)]
     task = await store.get(task_id)
     assert task is not None
