@@ -31,8 +31,9 @@ class Bodies:
         grace: float,
         lease_seconds: float,
     ) -> None:
-        # Only those who work need it.
-        from taskyard.engine.isolate.executor import ProcessExecutor  # noqa: PLC0415
+        from taskyard.engine.isolate.executor import (  # noqa: PLC0415 - only those who work need it
+            ProcessExecutor,
+        )
 
         self._done = done
         self._on_start = on_start
