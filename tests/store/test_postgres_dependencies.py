@@ -44,6 +44,19 @@ async def end(
     await connection.fetchrow(place.here(TURN), *turn_args(0, verdicts, None))
 
 
+async def test_who_ends_a_task_may_have_looked_at_the_clock_before_its_dependent_was_saved() -> None:
+    """It has waited for that. Then a dependent that may start at once does not wait for its time."""
+    async with yard() as place, connected() as ending:
+        store = place.store
+        task = await running(store, await node(store))
+        now, later = new(depends_on=(task.id,)), new(depends_on=(task.id,), delay=60)
+        await store.enqueue([now, later])
+        second_ago = turn_args(-1_000_000, [succeeded(task)], None)
+        await ending.fetchrow(place.here(TURN), *second_ago)
+        assert await state_of(store, now.id) is State.QUEUED
+        assert await state_of(store, later.id) is State.PENDING
+
+
 async def test_a_dependency_that_ends_while_its_dependent_is_saved_is_counted() -> None:
     async with yard() as place, connected() as ending:
         store = place.store

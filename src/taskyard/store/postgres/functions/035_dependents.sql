@@ -92,19 +92,20 @@ BEGIN
     WITH gone AS MATERIALIZED (
         DELETE FROM taskyard.pending WHERE no = ANY (p_nos) RETURNING *
     ), freed AS MATERIALIZED (
-        SELECT g.*, t.run_at AS due
+        -- One that was to start at once is not early, however long we waited for it to be saved.
+        SELECT g.*, t.run_at AS due, t.run_at > greatest(p_now, t.created_at) AS early
           FROM gone AS g
                CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = g.no OFFSET 0) AS t
     ), later AS (
         INSERT INTO taskyard.pending (no, run_at, deadline, lane, attempt, charged, losses, reason, node)
         SELECT f.no, f.due, f.deadline, f.lane, f.attempt, f.charged, f.losses, f.reason, f.node
-          FROM freed AS f WHERE f.due > p_now
+          FROM freed AS f WHERE f.early
     )
     SELECT array_agg(ROW(f.no, f.attempt, f.charged, f.losses,
                          CASE WHEN p_new THEN f.reason ELSE 'dependency' END, f.node, NULL)::taskyard.entrant
                      ORDER BY f.no)
       INTO v_queued
-      FROM freed AS f WHERE f.due <= p_now;
+      FROM freed AS f WHERE NOT f.early;
     PERFORM taskyard.queue_up(p_now, v_queued, NOT p_new);
     PERFORM taskyard.tell();
 END
