@@ -17,7 +17,7 @@ demo: $(READY) ## run the demonstration
 	$(BIN)/python examples/downloads.py
 
 test: $(READY) ## run the tests; ARGS="-k fencing" passes options on to pytest
-	$(BIN)/python -m pytest -n 2 --dist=loadfile $(ARGS)
+	$(BIN)/python -m pytest -n 4 --dist=loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(READY) ## lint, formatting, types and the direction of imports
 	$(BIN)/ruff check .

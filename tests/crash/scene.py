@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
+
+import apsw
 
 from taskyard import Enqueued, NewTask, Task, Yard
 from taskyard.domain.node import Node
@@ -39,6 +42,22 @@ class Scene:
         member = self.crew.worker(node, kinds=kinds, lease=lease or self.lease, **options)
         self.crew.await_line(What.UP, pid=member.pid)
         return member
+
+    def freeze(self, member: Member) -> None:
+        """Between its transactions: in the middle of one it would keep the file from everybody."""
+        member.freeze()
+        while self._is_locked():
+            member.thaw()
+            time.sleep(0.01)
+            member.freeze()
+
+    def _is_locked(self) -> bool:
+        with closing(apsw.Connection(self.crew.url.removeprefix("sqlite:///"))) as db:
+            try:
+                db.execute("BEGIN IMMEDIATE; ROLLBACK")
+            except apsw.BusyError:
+                return True
+        return False
 
     def open_gate(self) -> None:
         self.gate.touch()

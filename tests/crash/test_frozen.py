@@ -20,7 +20,7 @@ async def test_a_zombie_changes_nothing(scene: Scene) -> None:
     task_id = await scene.enqueue_one(parent)
     zombie = scene.worker("zombie", "parent", "slow")
     scene.started(task_id)
-    zombie.freeze()
+    scene.freeze(zombie)
 
     scene.worker("second", "parent", "quick")
     scene.started(task_id, 2)
@@ -50,7 +50,7 @@ async def test_a_thread_that_outlives_its_lease_takes_its_process_along(scene: S
     zombie = scene.worker("zombie", "gated_thread")
     scene.started(task_id)
     scene.worker("rescuer", "quick")
-    zombie.freeze()
+    scene.freeze(zombie)
     await scene.until(task_id, lambda task: task.state is State.QUEUED)
 
     zombie.thaw()
@@ -77,7 +77,7 @@ async def test_when_all_were_frozen_nobody_is_rescued(scene: Scene) -> None:
         scene.started(task_id)
     await asyncio.sleep(scene.lease + 0.5)  # all have been in contact for a full lease
     for member in members:
-        member.freeze()
+        scene.freeze(member)
     for name in ("a", "b", "c"):
         await scene.node_until(name, lambda node: node is not None and node.lease_left < -0.5)
 
@@ -101,7 +101,7 @@ async def test_frozen_for_less_than_its_lease_is_not_rescued(scene: Scene) -> No
     task_id = await scene.enqueue_one(scene.kinds.gated.new(str(scene.gate), []))
     scene.started(task_id)
 
-    frozen.freeze()
+    scene.freeze(frozen)
     await scene.node_until("frozen", lambda node: node is not None and node.lease_left < 1.0)
     frozen.thaw()
     await scene.node_until("frozen", lambda node: node is not None and node.lease_left > 2.0)

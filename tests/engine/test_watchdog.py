@@ -97,10 +97,11 @@ async def test_what_ended_meanwhile_is_written_by_the_new_claim_loop(
 async def test_a_queue_that_grows_for_a_good_reason_is_left_alone(
     yard: Yard, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
-    go = asyncio.Event()
+    began, go = asyncio.Event(), asyncio.Event()
 
     @yard.task()
     async def held() -> None:
+        began.set()
         await go.wait()
 
     @yard.task()
@@ -115,7 +116,8 @@ async def test_a_queue_that_grows_for_a_good_reason_is_left_alone(
         if why == "paused":
             await yard.pause_lane("default")
         elif why != "kind":
-            await running(await held.options(key=key).enqueue())
+            await held.options(key=key).enqueue()
+            await began.wait()
         asked = 0
         lanes = yard.store.lanes
 
