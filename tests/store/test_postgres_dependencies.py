@@ -44,8 +44,8 @@ async def end(
     await connection.fetchrow(place.here(TURN), *turn_args(0, verdicts, None))
 
 
-async def test_who_ends_a_task_may_have_looked_at_the_clock_before_its_dependent_was_saved() -> None:
-    """It has waited for that. Then a dependent that may start at once does not wait for its time."""
+async def test_who_ends_a_task_may_have_looked_at_the_clock_before_its_dependent_came() -> None:
+    """It has waited for that. One that may start at once does not wait for its time then."""
     async with yard() as place, connected() as ending:
         store = place.store
         task = await running(store, await node(store))
