@@ -53,8 +53,8 @@ async def test_who_ends_a_task_may_have_looked_at_the_clock_before_its_dependent
         await store.enqueue([now, later])
         second_ago = turn_args(-1_000_000, [succeeded(task)], None)
         await ending.fetchrow(place.here(TURN), *second_ago)
-        assert await state_of(store, now.id) is State.QUEUED
-        assert await state_of(store, later.id) is State.PENDING
+        assert (await seen(store, now.id)).state is State.QUEUED
+        assert (await seen(store, later.id)).state is State.PENDING
 
 
 async def test_a_dependency_that_ends_while_its_dependent_is_saved_is_counted() -> None:
