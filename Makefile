@@ -6,7 +6,8 @@ BIN   := .venv/bin
 READY := .venv/.ready
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --no-input
+# What is never imported need not be compiled.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --no-input --no-compile
 
 .DEFAULT_GOAL := help
 .PHONY: demo test check bench spec crash lock clean help
