@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg import sql
@@ -18,7 +19,13 @@ from taskyard.store.postgres.queries import schema_name
 from taskyard.store.url import open_store
 from tests.servers import postgres
 
-_TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = %s ORDER BY 1"
+_TABLES = """
+    SELECT c.relname, array_agg(a.attname::text ORDER BY a.attnum)
+      FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+     WHERE c.relnamespace = to_regnamespace(%s) AND c.relkind = 'r'
+       AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+     GROUP BY 1 ORDER BY 1
+"""
 _SEQUENCES = "SELECT sequencename FROM pg_sequences WHERE schemaname = %s ORDER BY 1"
 
 
@@ -33,8 +40,8 @@ class Schemas:
         thread = threading.Thread(target=lambda: asyncio.run(_make(self._url(self._pristine))))
         thread.start()
         thread.join()
-        self._tables = self._column(_TABLES, self._pristine)
-        self._sequences = self._column(_SEQUENCES, self._pristine)
+        self._tables = self._ask(_TABLES, self._pristine)
+        self._sequences = [name for (name,) in self._ask(_SEQUENCES, self._pristine)]
         assert self._tables
         assert self._sequences
 
@@ -48,15 +55,21 @@ class Schemas:
 
     def _emptied(self, name: str) -> bool:
         """False: its test has not left it as it was made, or has not left it at all."""
-        if self._column(_TABLES, name) != self._tables:
+        if self._ask(_TABLES, name) != self._tables:
             return False
         schema = schema_name(name)
         ours, pristine = sql.Identifier(schema), sql.Identifier(schema_name(self._pristine))
         steps = [
             sql.SQL(
-                "DELETE FROM {0}.{2}; INSERT INTO {0}.{2} OVERRIDING SYSTEM VALUE TABLE {1}.{2}"
-            ).format(ours, pristine, sql.Identifier(table))
-            for table in self._tables
+                "DELETE FROM {0}.{2}; "
+                "INSERT INTO {0}.{2} ({3}) OVERRIDING SYSTEM VALUE SELECT {3} FROM {1}.{2}"
+            ).format(
+                ours,
+                pristine,
+                sql.Identifier(table),
+                sql.SQL(", ").join(map(sql.Identifier, columns)),
+            )
+            for table, columns in self._tables
         ]
         steps += [
             sql.SQL("SELECT setval({0}, last_value, is_called) FROM {1}.{2}").format(
@@ -66,16 +79,16 @@ class Schemas:
         ]
         try:
             self._connection.execute(sql.SQL("; ").join(steps))
-        except psycopg.Error:
+        except psycopg.errors.LockNotAvailable:
             self._connection.rollback()
             return False
         self._connection.commit()
         return True
 
-    def _column(self, query: str, name: str) -> list[str]:
+    def _ask(self, query: LiteralString, name: str) -> list[tuple[Any, ...]]:
         rows = self._connection.execute(query, [schema_name(name)]).fetchall()
         self._connection.rollback()
-        return [row[0] for row in rows]
+        return rows
 
     def _url(self, name: str) -> str:
         return f"{self._server}?namespace={name}"
