@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from taskyard.store.port import Store
-from tests.conformance.places import MAKERS, Maker, Place, PostgresSchema, StoreTime
-from tests.servers.schemas import schemas
+from tests.conformance.places import MAKERS, Maker, Place, StoreTime, place_of
 
 
 @pytest.fixture(params=list(MAKERS.values()), ids=list(MAKERS))
@@ -18,11 +17,8 @@ def maker(request: pytest.FixtureRequest) -> Maker:
 
 @pytest.fixture
 def place(maker: Maker, tmp_path: Path) -> Iterator[Place]:
-    if maker is PostgresSchema:
-        with schemas().lent() as url:
-            yield PostgresSchema(tmp_path, url)
-    else:
-        yield maker(tmp_path)
+    with place_of(maker, tmp_path) as made:
+        yield made
 
 
 @pytest.fixture

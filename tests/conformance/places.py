@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -18,6 +19,7 @@ from taskyard.store.sqlite.clock import SqliteClock
 from taskyard.store.sqlite.store import SqliteStore
 from taskyard.store.url import open_store
 from tests.servers import postgres, redis
+from tests.servers.schemas import schemas
 
 
 class StoreTime(Protocol):
@@ -129,3 +131,13 @@ MAKERS: dict[str, Maker] = {
     "redis": RedisNamespace,
     "postgres": PostgresSchema,
 }
+
+
+@contextmanager
+def place_of(maker: Maker, folder: Path) -> Iterator[Place]:
+    """Somewhere empty, for as long as it is used."""
+    if maker is PostgresSchema:
+        with schemas().lent() as url:
+            yield PostgresSchema(folder, url)
+    else:
+        yield maker(folder)

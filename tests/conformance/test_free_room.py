@@ -6,6 +6,7 @@ import asyncio
 import os
 import tempfile
 from collections.abc import Coroutine
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -29,7 +30,7 @@ from taskyard.domain.rate import Rate
 from taskyard.domain.state import REVIVABLE, Reason, State
 from taskyard.domain.task import Claimed, Clash, Dedup, NewTask, OnFailure, Task, TaskQuery
 from tests.conformance.model import Model
-from tests.conformance.places import Maker
+from tests.conformance.places import Maker, place_of
 from tests.conformance.things import ModelTask
 from tests.conformance.verbs import BROKEN, Worker, new, verdict
 
@@ -83,7 +84,8 @@ class Yard(RuleBasedStateMachine):
         super().__init__()
         self._folder = tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
         self._runner = asyncio.Runner()
-        self._place = maker(Path(self._folder.name))
+        self._lent = ExitStack()
+        self._place = self._lent.enter_context(place_of(maker, Path(self._folder.name)))
         self._store = self._place.view()
         self._model = Model()
         self._workers: dict[str, Worker] = {}
@@ -439,6 +441,7 @@ class Yard(RuleBasedStateMachine):
         if self._workers:
             self.settle()
         self._run(self._store.close())
+        self._lent.close()
         self._runner.close()
         self._folder.cleanup()
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from taskyard.domain.state import State
 from taskyard.domain.task import Clash, Dedup, Enqueue, NewTask, OnFailure, TaskQuery
 from taskyard.engine.enqueuer import Enqueuer
 from taskyard.store.port import Store
-from tests.conformance.places import MAKERS, Maker
+from tests.conformance.places import MAKERS, Maker, place_of
 
 EXAMPLES = int(os.environ.get("TASKYARD_TEST_EXAMPLES", "0"))
 USUAL_EXAMPLES = 15
@@ -75,14 +76,19 @@ class Place:
         self._folder = folder
         self._made = 0
 
-    async def fresh(self) -> Store:
+    @asynccontextmanager
+    async def fresh(self) -> AsyncIterator[Store]:
         self._made += 1
         folder = self._folder / str(self._made)
         folder.mkdir()
-        store = self._maker(folder).view()
-        await store.open()
-        await store.set_lane("short", LaneChange(max_depth=DEPTH), actor="ann")
-        return store
+        with place_of(self._maker, folder) as place:
+            store = place.view()
+            await store.open()
+            try:
+                await store.set_lane("short", LaneChange(max_depth=DEPTH), actor="ann")
+                yield store
+            finally:
+                await store.close()
 
 
 async def seen(store: Store) -> list[Seen]:
@@ -116,12 +122,8 @@ def test_together_is_as_one_after_the_other(maker: Maker, tmp_path: Path) -> Non
     together, alone = Place(maker, tmp_path / "together"), Place(maker, tmp_path / "alone")
 
     async def example(asked: Calls) -> None:
-        store, other = await together.fresh(), await alone.fresh()
-        try:
+        async with together.fresh() as store, alone.fresh() as other:
             await alike(store, other, asked)
-        finally:
-            await store.close()
-            await other.close()
 
     @settings(
         max_examples=EXAMPLES or USUAL_EXAMPLES,
