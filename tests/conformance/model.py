@@ -14,7 +14,7 @@ Nodes are known by a label for each incarnation, in the order they registered; t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 
@@ -317,18 +317,18 @@ class Model:
     def _is_over(self, until: Instant | None) -> bool:
         return until is not None and until <= self.now
 
-    def openings(self) -> list[Instant]:
-        """When what keeps a task waiting is the rate of its lane or of a key: when that opens."""
+    def openings(self, parked: Mapping[str, str]) -> list[Instant]:
+        """When what keeps a task waiting is the rate of its lane, or of the key that it is parked
+        on: when that opens. Who is not parked is so by the claim that comes across it."""
         found: list[Instant] = []
+        held = self.holders()
         for task in self.in_state(State.QUEUED):
-            lane = self.lane(task.lane)
+            lane, key = self.lane(task.lane), parked.get(task.id)
             if self.lane_opens_at(task.lane) is not None and lane.rate is not None:
                 found.append(lane.rate.opens_at(lane.bucket.full_at, self.now))
-            held = self.holders()
-            full = [key for key in task.keys if len(held.get(key, ())) >= self.limit(key)]
-            opens = [at for at in map(self.key_opens_at, task.keys) if at is not None]
-            if opens and not full:
-                found.append(max(opens))
+            opens = None if key is None else self.key_opens_at(key)
+            if key is not None and opens is not None and len(held.get(key, ())) < self.limit(key):
+                found.append(opens)
         return found
 
     def rated(self) -> int:

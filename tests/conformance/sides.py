@@ -26,7 +26,7 @@ from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress, Refused, T
 from taskyard.store.port import Claim, ClaimRequest, Store
 from tests.conformance.model import Model
 from tests.conformance.things import ModelTask, Noted
-from tests.conformance.verbs import verdict
+from tests.conformance.verbs import parked, verdict
 
 T = TypeVar("T")
 
@@ -132,7 +132,8 @@ class Side:
         got, count = await self.store.promote(), self.model.promote()
         due, rated = self.model.next_due(), self.model.rated()
         assert count <= got.count <= count + rated
-        moments = [at for at in (due, *self.model.openings()) if at is not None]
+        openings = self.model.openings(await parked(self.store)) if rated else []
+        moments = [at for at in (due, *openings) if at is not None]
         if not rated:
             assert got.next_due == due
         elif moments:

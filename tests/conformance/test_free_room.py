@@ -32,7 +32,7 @@ from taskyard.domain.task import Claimed, Clash, Dedup, NewTask, OnFailure, Task
 from tests.conformance.model import Model
 from tests.conformance.places import Maker, place_of
 from tests.conformance.things import ModelTask
-from tests.conformance.verbs import BROKEN, Worker, new, verdict
+from tests.conformance.verbs import BROKEN, Worker, new, parked, verdict
 
 T = TypeVar("T")
 
@@ -336,7 +336,7 @@ class Yard(RuleBasedStateMachine):
         self._model.now = self._run(self._store.now())
         promoted = self._run(self._store.promote())
         assert promoted.count >= self._model.promote()
-        openings = self._model.openings()
+        openings = self._model.openings(self._run(parked(self._store)))
         if openings:
             assert promoted.next_due is not None
             assert promoted.next_due <= min(openings)

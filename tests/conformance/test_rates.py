@@ -236,6 +236,23 @@ async def test_a_rate_that_is_none_is_refused(store: Store) -> None:
 # --- keys ---
 
 
+@pytest.mark.spec("engine-3")
+async def test_what_was_taken_of_a_key_stays_taken_when_its_rule_goes_and_comes_back(
+    store: Store, time: StoreTime
+) -> None:
+    await key_rate(store, "k", SLOWLY)
+    worker = await tireless(store)
+    first, second = await waiting(store, 2, keys=("k",))
+    assert await worker.claim_ids(10) == [first]
+    await store.set_key_rule("k", None, actor="ann")
+    await key_rate(store, "k", SLOWLY)
+    assert await worker.claim_ids(10) == []
+
+    await time.advance(10)
+    await store.promote()
+    assert await worker.claim_ids(10) == [second]
+
+
 @pytest.mark.spec("engine-3", "engine-8")
 async def test_a_key_starts_a_burst_and_then_at_its_rate(store: Store, time: StoreTime) -> None:
     await key_rate(store, "k", IN_BURSTS)

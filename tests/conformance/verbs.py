@@ -24,7 +24,16 @@ from taskyard.domain.outcome import (
 )
 from taskyard.domain.retry import Retry, RetryPolicy
 from taskyard.domain.state import Reason, State
-from taskyard.domain.task import Claimed, Duplicate, Enqueued, NewTask, Refused, Task, TaskError
+from taskyard.domain.task import (
+    Claimed,
+    Duplicate,
+    Enqueued,
+    NewTask,
+    Refused,
+    Task,
+    TaskError,
+    TaskQuery,
+)
 from taskyard.store.port import Claim, ClaimRequest, Store
 
 LEASE_SECONDS = 30.0
@@ -64,6 +73,12 @@ async def seen(store: Store, task_id: str) -> Task:
     task = await store.get(task_id)
     assert task is not None
     return task
+
+
+async def parked(store: Store) -> dict[str, str]:
+    """Who waits for which key, by id."""
+    queued = await store.find(TaskQuery(state=State.QUEUED, limit=1000))
+    return {task.id: task.parked_on for task in queued if task.parked_on is not None}
 
 
 async def state_of(store: Store, task_id: str) -> tuple[State, Reason]:

@@ -151,7 +151,7 @@ def _set_rates(tx: Tx, before: KeyRules, after: KeyRules) -> None:
     """What was taken of these keys stays taken; the next token comes at another time."""
     changed = [key for key in rates.all_keys(tx) if before.rate(key) != after.rate(key)]
     rated = {key: rate for key in changed if (rate := after.rate(key)) is not None}
-    rates.forget(tx, [key for key in changed if key not in rated])
+    rates.tell_nobody(tx, [key for key in changed if key not in rated])
     rates.tell_next(tx, rated, waited(tx, rated))
 
 

@@ -87,9 +87,9 @@ def all_keys(tx: Tx) -> list[str]:
     return tx.rows(list[str], tx.sql("rates")["keys"])
 
 
-def forget(tx: Tx, keys: Collection[str]) -> None:
-    """These have no rate any more."""
-    tx.run(tx.sql("rates")["forget"], to_json(list(keys)))
+def tell_nobody(tx: Tx, keys: Collection[str]) -> None:
+    """These have no rate any more. What was taken stays taken, should they have one again."""
+    tx.run(tx.sql("rates")["tell_nobody"], to_json(list(keys)))
 
 
 def forget_full(tx: Tx, limit: int) -> None:

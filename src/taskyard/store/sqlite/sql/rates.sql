@@ -15,8 +15,8 @@ SELECT json_group_array(key)
 -- :keys
 SELECT json_group_array(key) FROM taskyard_buckets
 
--- :forget
-DELETE FROM taskyard_buckets WHERE key IN (SELECT value FROM jsonb_each(?1))
+-- :tell_nobody
+UPDATE taskyard_buckets SET opens_at = NULL WHERE key IN (SELECT value FROM jsonb_each(?1))
 
 -- :forget_full  up to ?2 of those that are full and of interest to nobody
 DELETE FROM taskyard_buckets
