@@ -3,7 +3,8 @@
 -- early and commits late appears below it. Three things make up for that: a floor is what was seen
 -- one pass ago; whoever puts a task back lowers it; and somebody looks below it every second, and
 -- whenever a node finds less than it could run. Where looking is slow it is done for a twentieth of
--- the time, but every five seconds. Without churn there are no floors, and everything is looked at every time.
+-- the time, but every minute, and every five seconds by a node that could run more. Without churn there
+-- are no floors, and everything is looked at every time.
 
 CREATE OR REPLACE FUNCTION taskyard.wall_clock() RETURNS bigint
 LANGUAGE plpgsql VOLATILE AS $$
@@ -110,7 +111,7 @@ BEGIN
         v_below := NULL;
         v_at := v_old.looked_at;
         v_cost := v_old.cost;
-        IF v_old.pass IS NULL OR v_now - v_at > greatest(1000000, least(20 * v_cost, 5000000)) THEN
+        IF v_old.pass IS NULL OR v_now - v_at > greatest(1000000, least(20 * v_cost, 60000000)) THEN
             v_at := taskyard.wall_clock();
             v_below := (SELECT r.seq FROM taskyard.ready AS r
                          WHERE r.lane = v_group.lane AND r.route = v_group.route
@@ -137,6 +138,7 @@ $$;
 CREATE OR REPLACE FUNCTION taskyard.look_below(p_lease bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
+    v_pause bigint := CASE WHEN p_lease IS NULL THEN 60000000 ELSE 5000000 END;
     v_found boolean := false;
     v_first bigint;
     v_at    bigint;
@@ -149,7 +151,7 @@ BEGIN
             OR EXISTS (SELECT 1 FROM taskyard.node_routes AS s WHERE s.lease = p_lease AND s.route = h.route)
     LOOP
         v_at := taskyard.wall_clock();
-        CONTINUE WHEN v_floor.cost > 2000 AND v_at - v_floor.looked_at < least(20 * v_floor.cost, 5000000);
+        CONTINUE WHEN v_floor.cost > 2000 AND v_at - v_floor.looked_at < least(20 * v_floor.cost, v_pause);
         v_first := (SELECT r.seq FROM taskyard.ready AS r
                      WHERE r.lane = v_floor.lane AND r.route = v_floor.route
                        AND r.priority = v_floor.priority AND r.seq < v_floor.safe
