@@ -236,6 +236,29 @@ async def test_a_rate_that_is_none_is_refused(store: Store) -> None:
 # --- keys ---
 
 
+@pytest.mark.spec("engine-3", "engine-8")
+@pytest.mark.parametrize(
+    ("before", "after", "opens_in"),
+    [
+        (Rate(1, 4.0), Rate(1, 2.0, 2), 2_000_000),
+        (Rate(1, 2.0, 2), Rate(3, 2.0, 3), 666_666),
+    ],
+)
+async def test_who_comes_after_a_rate_was_changed_waits_for_its_next_token(
+    store: Store, before: Rate, after: Rate, opens_in: int
+) -> None:
+    """Nobody waited for the key when its rate was changed."""
+    await key_rate(store, "k", before)
+    worker = await tireless(store)
+    [first] = await waiting(store, 1, keys=("k",))
+    assert await worker.claim_ids(10) == [first]
+    await key_rate(store, "k", after)
+    await waiting(store, 1, keys=("k",))
+
+    assert await worker.claim_ids(10) == []
+    assert (await store.promote()).next_due == await store.now() + opens_in
+
+
 @pytest.mark.spec("engine-3")
 async def test_what_was_taken_of_a_key_stays_taken_when_its_rule_goes_and_comes_back(
     store: Store, time: StoreTime

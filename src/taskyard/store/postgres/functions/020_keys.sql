@@ -207,7 +207,9 @@ DECLARE
 BEGIN
     PERFORM taskyard.lock_room();
     v_now := taskyard.moment(p_clock);
-    SELECT array_agg(w.key) INTO v_keys FROM taskyard.waited_keys() AS w;
+    SELECT array_agg(k.key) INTO v_keys
+      FROM (SELECT w.key FROM taskyard.waited_keys() AS w
+             UNION SELECT b.key FROM taskyard.buckets AS b WHERE b.lane = 0 AND b.full_at > v_now) AS k;
     v_before := taskyard.key_rooms(v_now, v_keys);
     IF p_limit IS NULL THEN
         DELETE FROM taskyard.key_rules WHERE pattern = p_pattern;
@@ -223,7 +225,7 @@ BEGIN
         SELECT array_agg(k.room - greatest(k.before, 0) ORDER BY k.at) INTO v_gained
           FROM unnest(taskyard.key_rooms(v_now, v_keys), v_before) WITH ORDINALITY AS k (room, before, at);
         PERFORM taskyard.wake(v_now, v_keys, v_gained);
-        -- Who is still parked waits for the tokens of the rate there is now.
+        -- Who is parked, or will be, waits for the tokens of the rate there is now.
         PERFORM taskyard.set_key_bucket(v_now, k.key, r.o_interval, r.o_burst, taskyard.full_at(0, k.key))
            FROM unnest(v_keys) AS k (key) CROSS JOIN LATERAL taskyard.key_rule(k.key) AS r
           WHERE r.o_interval IS NOT NULL AND taskyard.full_at(0, k.key) > v_now;

@@ -81,7 +81,8 @@ end
 -- Somebody who waits for the rate of a key is told when it has a token more.
 local function tell_waiters(key, rate)
   local name = 'k=' .. key
-  tell_of(name, rate, tokens_in(name, rate) < rate[BURST] and is_waited_for(key))
+  local left = tokens_in(name, rate)
+  tell_of(name, rate, left == 0 or left < rate[BURST] and is_waited_for(key))
 end
 
 local function count_keys(counts, task, but)
