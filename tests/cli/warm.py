@@ -13,14 +13,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from functools import cache
+from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 
 import msgspec
 
 _FOR_THE_INTERPRETER = ("PYTHON", "LANG", "LC_")  # it reads these when it starts
+_WHEN_NEEDED = (
+    *("rich.traceback", "structlog", "taskyard.engine.isolate.executor"),
+    *(f"taskyard.store.{kind}.store" for kind in ("postgres", "redis", "sqlite")),
+)
 _LARGEST = 100_000  # bytes of a command and its environment
 
 
@@ -71,13 +76,14 @@ class Warm:
 
 
 def _serve(line: socket.socket) -> None:
-    import taskyard.store.postgres
-    import taskyard.store.redis
-    import taskyard.store.sqlite  # noqa: F401 - what commands would import
+    """Whatever a command imports when it is needed is read here; none of it starts a thread."""
+    for module in _WHEN_NEEDED:
+        import_module(module)
     from taskyard.cli.main import run
 
-    with redirect_stdout(io.StringIO()):
-        run(["--help"])
+    for command in ("--help", "config"):
+        with redirect_stdout(io.StringIO()), suppress(SystemExit):
+            run([command])
     while True:
         sent, streams, _, _ = socket.recv_fds(line, _LARGEST, 3)
         if not sent:
