@@ -322,6 +322,7 @@ def heartbeat(
     bodies: FakeBodies,
     danger: Callable[[], None],
     left: asyncio.Future[int],
+    lease_seconds: float = 0.6,
 ) -> Heartbeat:
     loop = asyncio.get_running_loop()
 
@@ -331,7 +332,7 @@ def heartbeat(
     return Heartbeat(
         FakeStore(beat),  # type: ignore[arg-type]
         1,
-        0.6,
+        lease_seconds,
         bodies,
         on_news=lambda news: None,
         on_danger=danger,
@@ -543,10 +544,13 @@ async def test_a_drain_does_not_need_the_loops_pool(yard: Yard) -> None:
 
 
 @pytest.mark.spec("engine-20")
-async def test_a_loop_blocked_beyond_a_timeout_ends_the_process() -> None:
+@pytest.mark.spec("lifecycle-12", part="checked every 30 s")
+@pytest.mark.parametrize("lease_seconds", [0.6, 3600.0])
+async def test_a_loop_blocked_beyond_a_timeout_ends_the_process(lease_seconds: float) -> None:
+    """Bodies are looked at more often than a long lease is renewed."""
     left: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     codes: list[int] = []
-    beating = heartbeat(News, FakeBodies("task-1"), lambda: None, left)
+    beating = heartbeat(News, FakeBodies("task-1"), lambda: None, left, lease_seconds)
     beating._leave = codes.append
     beating.start()
     deadline = time.monotonic() + 20

@@ -24,6 +24,8 @@ from taskyard.store.port import Store
 EXIT_LOOP_BLOCKED = 70
 EXIT_LEASE_ENDED = 75
 
+LONG_BLOCKED = 3.0  # seconds, however long the lease is
+
 log = logger("heartbeat")
 
 # Leases go on while the machine sleeps, and so does this clock where there is one.
@@ -212,7 +214,8 @@ class Heartbeat:
             self._pulse_asked = True
             self._tell(self._answer)
             return
-        overdue = self._watched.overdue(now) if now - self._pulse > self._ttl / 10 + 1 else None
+        blocked = now - self._pulse > min(self._ttl / 10, LONG_BLOCKED) + 1
+        overdue = self._watched.overdue(now) if blocked else None
         if overdue is not None:
             log.critical(
                 "the event loop is blocked beyond a task's timeout",
