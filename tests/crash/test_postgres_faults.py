@@ -125,7 +125,7 @@ async def test_backends_terminated_at_random_break_no_promise(
         dice = random.Random(7)
         kinds = scene.kinds
         ids = await scene.enqueue(
-            *(kinds.slow.new([], "default", 0.02) for _ in range(150)),
+            *(kinds.slow.new([], "default", 0.02) for _ in range(450)),
             *(kinds.slow.options(key="k").new(["k"], "default", 0.01) for _ in range(20)),
             *(kinds.flaky.new([], "default", 1) for _ in range(10)),
         )
