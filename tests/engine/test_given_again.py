@@ -8,29 +8,31 @@ import pytest
 
 from taskyard import Context, Handle, State, Worker, Yard
 from taskyard.engine.job import Job, Stop
-from tests.engine.waits import ended, running, until, working
+from tests.engine.waits import ended, until, working
 
 
-async def held(worker: Worker, handle: Handle[int]) -> Job:
-    """The job of a task that runs."""
-    task = await running(handle)
-    return worker.hand.running[task.no]
+async def held(worker: Worker, handle: Handle[int], begun: asyncio.Event) -> Job:
+    """The job of a task whose body has begun."""
+    async with asyncio.timeout(20):
+        await begun.wait()
+    return worker.hand.running[(await handle.task()).no]
 
 
 @pytest.mark.spec("engine-19")
 async def test_the_attempt_that_runs_goes_on_and_is_not_begun_again(yard: Yard) -> None:
-    go, bodies = asyncio.Event(), 0
+    begun, go, bodies = asyncio.Event(), asyncio.Event(), 0
 
     @yard.task()
     async def careful(ctx: Context) -> int:
         nonlocal bodies
         bodies += 1
+        begun.set()
         await go.wait()
         return ctx.attempt
 
     async with working(yard) as worker:
         handle = await careful.enqueue()
-        job = await held(worker, handle)
+        job = await held(worker, handle, begun)
 
         worker._take(worker.lease, [job.claimed], frozenset())
 
@@ -42,12 +44,13 @@ async def test_the_attempt_that_runs_goes_on_and_is_not_begun_again(yard: Yard) 
 
 @pytest.mark.spec("engine-19")
 async def test_beside_a_body_that_does_not_stop_no_other_begins(yard: Yard) -> None:
-    go, bodies = asyncio.Event(), 0
+    begun, go, bodies = asyncio.Event(), asyncio.Event(), 0
 
     @yard.task()
     async def stubborn(ctx: Context) -> int:
         nonlocal bodies
         bodies += 1
+        begun.set()
         while not go.is_set():
             try:
                 await go.wait()
@@ -57,7 +60,7 @@ async def test_beside_a_body_that_does_not_stop_no_other_begins(yard: Yard) -> N
 
     async with working(yard) as worker:
         handle = await stubborn.enqueue()
-        job = await held(worker, handle)
+        job = await held(worker, handle, begun)
         job.ask(Stop.LOST)
 
         worker._take(worker.lease, [job.claimed], frozenset())
