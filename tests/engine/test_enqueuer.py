@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from itertools import count
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -292,6 +293,54 @@ async def test_closing_waits_for_those_who_came_before(yard: Yard, door: Door) -
     door.open.set()
     await closing
     assert [await call for call in begun] == [[Enqueued(name)] for name in ("first", "a", "b")]
+
+
+async def test_closing_does_not_wait_for_those_who_go_on(yard: Yard) -> None:
+    saved: list[str] = []
+
+    async def produce(name: str) -> None:
+        for n in count():
+            await yard.enqueue(new(f"{name}{n}"))
+            saved.append(f"{name}{n}")
+
+    producers = [asyncio.create_task(produce(name)) for name in "abc"]
+    async with asyncio.timeout(20):
+        while len(saved) < 30:  # noqa: ASYNC110 - producers tell nobody
+            await asyncio.sleep(0)
+        await yard.close()
+        ends = await asyncio.gather(*producers, return_exceptions=True)
+    assert [type(end) for end in ends] == [StoreUnavailable] * 3
+    await yard.open()
+    for task_id in saved:
+        assert (await yard.get(task_id)).id == task_id
+
+
+def test_loops_in_two_threads_save_side_by_side(tmp_path: Path) -> None:
+    """Groups are of one loop; the other's calls go by themselves, and everyone is answered."""
+    yard = Yard(fresh_url("sqlite", tmp_path))
+    answers: list[Enqueue] = []
+
+    def produce(name: str) -> None:
+        async def one(n: int) -> None:
+            answers.extend(await yard.enqueue(new(f"{name}{n}")))
+
+        async def all_of_them() -> None:
+            async with asyncio.timeout(20):
+                for n in range(0, 100, 5):
+                    await asyncio.gather(*(one(n + i) for i in range(5)))
+
+        asyncio.run(all_of_them())
+
+    asyncio.run(yard.open())
+    threads = [Thread(target=produce, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answers, key=str) == sorted(
+        (Enqueued(f"{name}{n}") for name in "ab" for n in range(100)), key=str
+    )
+    asyncio.run(yard.close())
 
 
 def test_a_yard_goes_on_with_another_loop(tmp_path: Path) -> None:

@@ -3,16 +3,19 @@
 A call that finds none under way goes to the store as it is, at once. The more callers there are,
 the larger the groups: one commit for each group instead of one for each call. A call stays what it
 would be alone: all of it is saved or nothing, and only its own mistakes are its own.
+
+Calls share groups on one loop, the first that came; those of another go to the store by themselves.
 """
 
 from __future__ import annotations
 
 import asyncio
 import copy
+import threading
 from collections import deque
 from collections.abc import Sequence
 
-from taskyard.domain.errors import StoreError
+from taskyard.domain.errors import StoreError, StoreUnavailable
 from taskyard.domain.task import Enqueue, NewTask
 from taskyard.store.port import Store
 
@@ -48,20 +51,24 @@ class _Call:
 
 
 class Enqueuer:
-    """Of one yard, on one loop."""
+    """Of one yard."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._lock = threading.Lock()  # while a loop is chosen
+        self._loop: asyncio.AbstractEventLoop | None = None  # whose calls share groups
         self._waiting: deque[_Call] = deque()  # in the order they came
-        self._quiet = asyncio.Event()  # no small call is under way, and none waits
-        self._quiet.set()
+        self._quiet = _set()  # no small call is under way, and none waits
         self._sending: asyncio.Task[None] | None = None
+        self._stopping = False
 
     async def enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueue]:
         """Save these tasks, all or none."""
-        if len(tasks) > SMALL:
+        if len(tasks) > SMALL or not self._shares_groups():
             return await self._store.enqueue(tasks)
         if not self._quiet.is_set():
+            if self._stopping:
+                raise StoreUnavailable("the yard is being closed")
             call = _Call(tasks)
             self._waiting.append(call)
             return await call.answers
@@ -76,8 +83,25 @@ class Enqueuer:
                 self._quiet.set()
 
     async def stop(self) -> None:
-        """Wait until everything that came has been saved, or refused."""
-        await self._quiet.wait()
+        """Wait until everything that came before this has been saved, or refused."""
+        if self._loop is not asyncio.get_running_loop():
+            return  # its callers are not ours to wait for: the store refuses them once it is closed
+        self._stopping = True
+        try:
+            await self._quiet.wait()
+        finally:
+            self._stopping = False
+
+    def _shares_groups(self) -> bool:
+        """Whether the loop that runs is the one; the first after it was closed takes its place."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            with self._lock:
+                if self._loop is None or self._loop.is_closed():
+                    self._waiting.clear()
+                    self._quiet = _set()
+                    self._loop = loop
+        return loop is self._loop
 
     async def _send_on(self) -> None:
         """One group after the other, while there are callers that wait."""
@@ -121,25 +145,35 @@ class Enqueuer:
 
     async def _send(self, group: list[_Call]) -> None:
         try:
+            await self._save(group)
+        except BaseException as error:
+            for call in group:
+                call.fail(error)
+            raise
+
+    async def _save(self, group: list[_Call]) -> None:
+        try:
             answers = await self._store.enqueue([task for call in group for task in call.tasks])
         except Exception as error:
             if len(group) > 1 and _may_be_of_one_call(error):
                 for call in group:
                     if not call.answers.done():
-                        await self._send([call])
+                        await self._save([call])
             else:
                 for call in group:
                     call.fail(_own(error) if len(group) > 1 else error)
-        except BaseException as error:
-            for call in group:
-                call.fail(error)
-            raise
         else:
             begin = 0
             for call in group:
                 end = begin + len(call.tasks)
                 call.answer(answers[begin:end])
                 begin = end
+
+
+def _set() -> asyncio.Event:
+    event = asyncio.Event()
+    event.set()
+    return event
 
 
 def _may_be_of_one_call(error: Exception) -> bool:
