@@ -182,6 +182,54 @@ async def test_nor_by_one_that_its_end_makes_room_for(bodies: Bodies) -> None:
     assert seen == ["nobody"] * 5
 
 
+class Odd:
+    """As an array or an expression of an ORM is: it cannot be asked whether it equals another."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("more than one truth value")
+
+
+async def test_values_of_variables_are_not_compared(bodies: Bodies) -> None:
+    what: contextvars.ContextVar[Odd] = contextvars.ContextVar("what")
+    token = what.set(Odd())
+    odd, seen = CoroutineExecutor(bodies._done), []
+
+    async def work(n: int) -> None:
+        seen.append(what.get())
+        what.set(Odd())
+
+    for no in range(3):
+        odd.start(job_of(no, work))
+    await bodies.ended(3)
+    await odd.stop()
+    assert list(bodies.outcomes.values()) == [Succeeded()] * 3
+    assert all(value is what.get() for value in seen)
+    what.reset(token)
+
+
+async def test_what_a_body_ties_to_its_task_is_not_met_by_the_next(bodies: Bodies) -> None:
+    """As a scoped session of an ORM is: kept by the task of asyncio that it was made in."""
+    sessions: dict[asyncio.Task[Any] | None, int] = {}
+    closed: list[int] = []
+
+    async def work(n: int) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        assert sessions.setdefault(task, n) == n
+        task.add_done_callback(lambda _: closed.append(n))
+        await asyncio.sleep(0)
+
+    for no in range(5):
+        bodies.start(no, work)
+        await bodies.ended(no + 1)
+    assert list(bodies.outcomes.values()) == [Succeeded()] * 5
+    await bodies.executor.stop()
+    await asyncio.sleep(0)
+    assert sorted(closed) == [0, 1, 2, 3, 4]
+
+
 async def test_one_that_is_asked_to_stop_before_it_begins_does_not_begin(bodies: Bodies) -> None:
     jobs: dict[int, Job] = {}
     begun: list[int] = []

@@ -14,21 +14,36 @@ from collections.abc import Callable
 from functools import partial
 from queue import SimpleQueue
 
-from taskyard.domain.outcome import Outcome
+from taskyard.domain.outcome import Outcome, Snoozed
 from taskyard.engine.body import run_coroutine, run_plain
 from taskyard.engine.job import Job
+from taskyard.engine.log import logger
 
 Done = Callable[[Job, Outcome], None]
 
+log = logger("bodies")
+
 TURN = 0.001  # seconds after which a runner lets others have the loop
+PUT_OFF = 1.0  # seconds, when no thread can be made
+_MISSING = object()
+
+
+class _Turn:
+    """What a runner does without letting anybody else have the loop."""
+
+    __slots__ = ("is_broken", "is_over")
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self.is_broken = False  # a body has suspended
 
 
 class CoroutineExecutor:
     """Long-lived runners that take one job after the other, in the order they were started.
 
-    A task for each body would cost more than many bodies do. While bodies do not suspend, one
-    runner is awake, and takes all jobs; if they do, each job has a runner called for it. A runner
-    that was cancelled, or whose context variables a body has changed, is not used again.
+    A task of asyncio for each body would cost more than many bodies do, so bodies that do not
+    suspend share one. Whatever a body leaves behind stays with it: a runner is not used again once
+    a body has suspended in it, has been cancelled, or has changed its context variables.
     """
 
     def __init__(self, done: Done) -> None:
@@ -39,7 +54,6 @@ class CoroutineExecutor:
         self._runners: set[asyncio.Task[None]] = set()
         self._coming: set[asyncio.Task[None]] = set()  # called, and to look at the jobs soon
         self._is_telling = False  # a runner tells of an end, and looks at the jobs after that
-        self._inside: Job | None = None  # the last body that was entered, if it was not left yet
         self._suspend = False  # whether bodies do, as far as was seen last
         self._stopping = False
 
@@ -94,7 +108,8 @@ class CoroutineExecutor:
         cancel = partial(_cancel, runner)
         while True:
             self._coming.discard(runner)
-            self._suspend = self._suspend or self._inside is not None
+            turn = _Turn()
+            loop.call_soon(self._look, turn)
             turn_ends = time.monotonic() + TURN
             while self._jobs and time.monotonic() < turn_ends:
                 job = self._next()
@@ -102,13 +117,14 @@ class CoroutineExecutor:
                 # One that is asked to stop before it begins does not begin.
                 outcome = await run_coroutine(job) if job.stop is None else job.stopped()
                 job.cancel = _gone
-                self._suspend, self._inside = self._inside is not job, None
-                if runner.cancelling() or contextvars.copy_context() != fresh:
+                self._suspend = turn.is_broken
+                if turn.is_broken or runner.cancelling() or _is_changed(fresh):
                     while runner.cancelling():
                         runner.uncancel()
                     self._done(job, outcome)
                     return
                 self._tell(job, outcome)
+            turn.is_over = True
             if self._jobs and not self._coming:
                 self._coming.add(runner)
                 await asyncio.sleep(0)
@@ -119,8 +135,13 @@ class CoroutineExecutor:
                 self._idle.append((runner, called))
                 await called
 
+    def _look(self, turn: _Turn) -> None:
+        """At a turn that the loop has come back from: at its end, or because a body suspended."""
+        if not turn.is_over:
+            turn.is_broken = self._suspend = True
+
     def _next(self) -> Job:
-        job = self._inside = self._jobs.popleft()
+        job = self._jobs.popleft()
         if self._jobs:
             self._call()  # this body may suspend
         return job
@@ -147,14 +168,18 @@ class ThreadExecutor:
 
     def start(self, job: Job) -> None:
         job.cancel = _gone  # a thread cannot be cancelled: it looks at ctx.cancelled itself
-        self._jobs.put(job)
         if self._free > 0:
             self._free -= 1
-            return
-        self._threads += 1
-        threading.Thread(
-            target=self._run, name=f"taskyard-body-{self._threads}", daemon=True
-        ).start()
+        else:
+            name = f"taskyard-body-{self._threads + 1}"
+            try:
+                threading.Thread(target=self._run, name=name, daemon=True).start()
+            except RuntimeError as error:  # this machine has no more: not the task's doing
+                log.error("no thread for a body", task=job.claimed.id, error=str(error))
+                self._loop.call_soon(self._done, job, Snoozed(PUT_OFF))
+                return
+            self._threads += 1
+        self._jobs.put(job)
 
     def stop(self) -> None:
         for _ in range(self._threads):
@@ -181,6 +206,14 @@ class ThreadExecutor:
             job, outcome = self._ended.popleft()
             self._free += 1
             self._done(job, outcome)
+
+
+def _is_changed(fresh: contextvars.Context) -> bool:
+    """Whether a variable has another value; by identity: not everything can be compared."""
+    now = contextvars.copy_context()
+    return len(now) != len(fresh) or any(
+        fresh.get(variable, _MISSING) is not value for variable, value in now.items()
+    )
 
 
 def _cancel(task: asyncio.Task[None]) -> None:
