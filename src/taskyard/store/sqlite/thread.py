@@ -126,7 +126,12 @@ class DatabaseThread:
         self._thread = threading.Thread(
             target=self._main, args=(opened,), name=f"taskyard-{self._name}", daemon=True
         )
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:  # this machine has no more
+            self._thread = None
+            self._leave()
+            raise StoreUnavailable(f"{self._path} needs a thread of its own: {error}") from error
         try:
             opened.result()
         except BaseException:

@@ -11,7 +11,9 @@ vain.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import logging
 import os
 import select
 import threading
@@ -23,6 +25,8 @@ import apsw
 
 from taskyard.store.sqlite import forks
 
+log = logging.getLogger("taskyard.store.sqlite")
+
 _IN_MODIFY = 0x00000002
 _IN_CLOEXEC = 0o2000000
 _IN_NONBLOCK = 0o4000
@@ -31,6 +35,7 @@ LOOK_AGAIN = tuple(0.0005 * 2**step for step in range(11))  # 1 s in all: a slow
 POLL_SECONDS = 0.02
 OWN_SECONDS = 0.02
 WRITING_SECONDS = 0.002
+AGAIN_SECONDS = 1.0
 
 
 class FileWatch:
@@ -73,10 +78,15 @@ class FileWatch:
             if self._thread is not None:
                 return
             self._stop_read, self._stop_write = os.pipe()
-            self._thread = threading.Thread(
-                target=self._main, name="taskyard-sqlite-watch", daemon=True
-            )
-            self._thread.start()
+            thread = threading.Thread(target=self._main, name="taskyard-sqlite-watch", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # this machine has no more: tasks are found by polling
+                log.warning("the file %s cannot be watched: %s", self._path, error)
+                os.close(self._stop_read)
+                os.close(self._stop_write)
+                return
+            self._thread = thread
 
     def _end(self) -> bool:
         """Whether it was there."""
@@ -91,14 +101,24 @@ class FileWatch:
             return True
 
     def _main(self) -> None:
-        db = self._connect()
-        inotify = _watch_file(Path(f"{self._path}-wal"))
-        try:
-            self._follow(db, inotify)
-        finally:
-            if inotify is not None:
-                os.close(inotify)
-            db.close()
+        while True:
+            try:
+                self._watch()
+            except (apsw.Error, OSError) as error:
+                log.warning("the file %s cannot be watched: %s", self._path, error)
+                if not self._is_stopped_within(AGAIN_SECONDS):
+                    self._changed()  # perhaps unseen
+                    continue
+            return
+
+    def _watch(self) -> None:
+        with contextlib.closing(self._connect()) as db:
+            inotify = _watch_file(Path(f"{self._path}-wal"))
+            try:
+                self._follow(db, inotify)
+            finally:
+                if inotify is not None:
+                    os.close(inotify)
 
     def _follow(self, db: apsw.Connection, inotify: int | None) -> None:
         watched = [self._stop_read] if inotify is None else [self._stop_read, inotify]
