@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from taskyard.domain.cron import Cron
+from taskyard.domain.cron import Cron, Ticks
 from taskyard.domain.errors import CannotCopy
 from taskyard.domain.lane import Order
 from taskyard.domain.moved import Moved
@@ -72,7 +72,7 @@ async def filled(store: Store) -> None:
     nightly = Cron(name="nightly", schedule="0 2 * * *", task=new(id="pattern", lane="narrow"))
     await store.set_cron(nightly, now + 10**11, actor="ann")
     await store.set_cron(msgspec.structs.replace(nightly, name="ended"), 5, actor="ann")
-    await store.fire_cron("ended", 5, [], None)
+    await store.fire_cron("ended", 5, [], Ticks((5,), None))
 
 
 async def ended(store: Store, worker: Worker) -> None:

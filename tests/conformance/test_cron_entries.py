@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from taskyard.domain.clock import SECOND, Instant
-from taskyard.domain.cron import CatchUp, Cron, CronEntry
+from taskyard.domain.cron import CatchUp, Cron, CronEntry, Ticks
 from taskyard.domain.errors import InvalidOption
 from taskyard.domain.state import State
 from taskyard.domain.task import Clash, Dedup, Duplicate, Enqueued, OnFailure, Refused, Until
@@ -18,6 +18,7 @@ from tests.conformance.verbs import audited, change, enqueued, new, node, seen
 
 DUE: Instant = 1_700_000_000 * SECOND
 NEXT = DUE + 60 * SECOND
+FOUND = Ticks((DUE,), NEXT)
 
 
 def cron(name: str = "nightly", schedule: str = "0 2 * * *", **options: Any) -> Cron:
@@ -66,7 +67,7 @@ async def test_entries_are_listed_by_name(store: Store) -> None:
 @pytest.mark.spec("lifecycle-18")
 async def test_an_entry_takes_the_place_of_one_of_its_name(store: Store) -> None:
     await store.set_cron(cron(), DUE, actor="ann")
-    await store.fire_cron("nightly", DUE, [new()], NEXT)
+    await store.fire_cron("nightly", DUE, [new()], FOUND)
     changed = cron(schedule="*/5 * * * *", paused=True)
 
     assert await store.set_cron(changed, NEXT + 1, actor="bob") is True
@@ -111,14 +112,14 @@ async def test_an_entry_can_be_dropped(store: Store) -> None:
     assert await store.drop_cron("nightly", actor="bob") is False
 
     assert [entry.cron.name for entry in await store.crons()] == ["other"]
-    assert await store.fire_cron("nightly", DUE, [new()], NEXT) is None
+    assert await store.fire_cron("nightly", DUE, [new()], FOUND) is None
     assert not any((await store.counts()).values())
 
 
 @pytest.mark.spec("lifecycle-18", "lifecycle-17")
 async def test_changes_are_written_down_and_ticks_are_not(store: Store) -> None:
     await store.set_cron(cron(), DUE, actor="ann")
-    await store.fire_cron("nightly", DUE, [new()], NEXT)
+    await store.fire_cron("nightly", DUE, [new()], FOUND)
     await store.drop_cron("nightly", actor="bob")
     await store.drop_cron("nightly", actor="bob")
 
@@ -136,7 +137,7 @@ async def test_a_tick_saves_its_tasks_and_waits_for_the_next(store: Store) -> No
     await store.set_cron(cron(), DUE, actor="ann")
     tasks = [new(payload=f"[{at}]") for at in range(2)]
 
-    answers = await store.fire_cron("nightly", DUE, tasks, NEXT)
+    answers = await store.fire_cron("nightly", DUE, tasks, FOUND)
 
     assert answers == [Enqueued(task.id) for task in tasks]
     assert await store.crons() == [CronEntry(cron(), NEXT, DUE)]
@@ -148,13 +149,13 @@ async def test_a_tick_is_started_once(store: Store, elsewhere: Store) -> None:
     await store.set_cron(cron(), DUE, actor="ann")
 
     answers = await asyncio.gather(
-        *(place.fire_cron("nightly", DUE, [new()], NEXT) for place in (store, elsewhere) * 5)
+        *(place.fire_cron("nightly", DUE, [new()], FOUND) for place in (store, elsewhere) * 5)
     )
 
     assert sum(answer is not None for answer in answers) == 1
     assert (await store.counts())[State.QUEUED] == 1
-    assert await store.fire_cron("nightly", NEXT, [new()], None) is not None
-    assert await store.fire_cron("nightly", NEXT, [new()], None) is None
+    assert await store.fire_cron("nightly", NEXT, [new()], Ticks((NEXT,), None)) is not None
+    assert await store.fire_cron("nightly", NEXT, [new()], Ticks((NEXT,), None)) is None
     assert await store.crons() == [CronEntry(cron(), None, NEXT)]
 
 
@@ -163,22 +164,34 @@ async def test_a_tick_nobody_waits_for_starts_nothing(store: Store) -> None:
     await store.set_cron(cron(), NEXT, actor="ann")
     await store.set_cron(cron("paused", paused=True), DUE, actor="ann")
 
-    assert await store.fire_cron("nightly", DUE, [new()], NEXT) is None
-    assert await store.fire_cron("paused", DUE, [new()], NEXT) is None
-    assert await store.fire_cron("unheard of", DUE, [new()], NEXT) is None
+    assert await store.fire_cron("nightly", DUE, [new()], FOUND) is None
+    assert await store.fire_cron("paused", DUE, [new()], FOUND) is None
+    assert await store.fire_cron("unheard of", DUE, [new()], FOUND) is None
 
     assert not any((await store.counts()).values())
     assert [entry.next_at for entry in await store.crons()] == [NEXT, DUE]
 
 
 @pytest.mark.spec("lifecycle-18")
+async def test_of_several_ticks_the_last_that_was_started_is_remembered(store: Store) -> None:
+    await store.set_cron(cron(), DUE, actor="ann")
+    later = NEXT + 60 * SECOND
+
+    await store.fire_cron("nightly", DUE, [new(), new()], Ticks((DUE, NEXT), later))
+    assert await store.crons() == [CronEntry(cron(), later, NEXT)]
+
+    await store.fire_cron("nightly", later, [], Ticks((), later + 1))
+    assert await store.crons() == [CronEntry(cron(), later + 1, NEXT)]
+
+
+@pytest.mark.spec("lifecycle-18")
 async def test_a_tick_that_starts_nothing_is_over_all_the_same(store: Store) -> None:
     await store.set_cron(cron(), DUE, actor="ann")
 
-    assert await store.fire_cron("nightly", DUE, [], NEXT) == []
+    assert await store.fire_cron("nightly", DUE, [], Ticks((), NEXT)) == []
 
     [entry] = await store.crons()
-    assert entry.next_at == NEXT
+    assert (entry.next_at, entry.last_at) == (NEXT, None)
 
 
 @pytest.mark.spec("lifecycle-18", "engine-15")
@@ -192,7 +205,7 @@ async def test_a_tick_enqueues_as_anyone_does(store: Store) -> None:
         new(depends_on=(first,)),
     ]
 
-    answers = await store.fire_cron("nightly", DUE, tasks, NEXT)
+    answers = await store.fire_cron("nightly", DUE, tasks, FOUND)
 
     assert answers is not None
     assert answers[0] == Duplicate(first, changed=True)
@@ -206,7 +219,7 @@ async def test_a_tick_that_cannot_be_started_stays(store: Store) -> None:
     await store.set_cron(cron(), DUE, actor="ann")
 
     with pytest.raises(InvalidOption):
-        await store.fire_cron("nightly", DUE, [new(depends_on=("nobody",))], NEXT)
+        await store.fire_cron("nightly", DUE, [new(depends_on=("nobody",))], FOUND)
 
     assert await store.crons() == [CronEntry(cron(), DUE, None)]
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from taskyard import Yard
 from taskyard.domain.clock import Instant
+from taskyard.domain.cron import Ticks
 from taskyard.domain.task import Enqueue, NewTask
 from taskyard.engine.maintenance.cron import CronStarter
 
@@ -24,13 +25,13 @@ def mortal(yard: Yard, fires: int, when: str) -> None:
     fire, done = yard.store.fire_cron, 0
 
     async def fire_cron(
-        name: str, due: Instant, tasks: Sequence[NewTask], next_at: Instant | None
+        name: str, due: Instant, tasks: Sequence[NewTask], found: Ticks
     ) -> list[Enqueue] | None:
         nonlocal done
         done += 1
         if done == fires and when == "before":
             os.kill(os.getpid(), signal.SIGKILL)
-        answers = await fire(name, due, tasks, next_at)
+        answers = await fire(name, due, tasks, found)
         if done == fires:
             os.kill(os.getpid(), signal.SIGKILL)
         return answers

@@ -10,7 +10,7 @@ import pytest
 
 from taskyard import State, TaskQuery, Yard
 from taskyard.domain.clock import SECOND, Instant, as_datetime
-from taskyard.domain.cron import MAX_CAUGHT_UP, CatchUp, Cron, CronEntry, tick_id
+from taskyard.domain.cron import MAX_CAUGHT_UP, CatchUp, Cron, CronEntry, Ticks, tick_id
 from taskyard.domain.errors import StoreUnavailable
 from taskyard.domain.lane import LaneChange
 from taskyard.domain.task import Enqueue, NewTask
@@ -84,6 +84,7 @@ async def test_ticks_that_were_missed_are_caught_up_with(
     await starter.perform()
     wanted = [tick_id("tidy", await hours_ago(yard, ago)) for ago in hours]
     assert await started(yard) == sorted(wanted)
+    assert (await entry(yard, "tidy")).last_at == await hours_ago(yard, 0)
     await starter.perform()
     assert await started(yard) == sorted(wanted)
 
@@ -98,6 +99,7 @@ async def test_ticks_may_also_be_skipped(yard: Yard, starter: CronStarter) -> No
     seen = await entry(yard, "tidy")
     assert seen.next_at is not None
     assert seen.next_at > await yard.store.now()
+    assert seen.last_at is None
 
 
 @pytest.mark.spec("lifecycle-18")
@@ -190,9 +192,9 @@ async def test_of_several_at_once_each_tick_is_started_by_one(
     fire, fired = yard.store.fire_cron, list[list[Enqueue]]()
 
     async def noted(
-        name: str, due: Instant, tasks: list[NewTask], next_at: Instant | None
+        name: str, due: Instant, tasks: list[NewTask], found: Ticks
     ) -> list[Enqueue] | None:
-        answers = await fire(name, due, tasks, next_at)
+        answers = await fire(name, due, tasks, found)
         if answers is not None:
             fired.append(answers)
         return answers

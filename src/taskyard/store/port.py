@@ -14,7 +14,7 @@ from typing import Protocol
 import msgspec
 
 from taskyard.domain.clock import Instant
-from taskyard.domain.cron import Cron, CronEntry
+from taskyard.domain.cron import Cron, CronEntry, Ticks
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
 from taskyard.domain.moved import Moved
@@ -293,11 +293,12 @@ class Store(Protocol):
         """Forget an entry; False if there is none."""
 
     async def fire_cron(
-        self, name: str, due: Instant, tasks: Sequence[NewTask], next_at: Instant | None
+        self, name: str, due: Instant, tasks: Sequence[NewTask], found: Ticks
     ) -> list[Enqueue] | None:
-        """Start a tick: save these tasks, if the entry still waits for `due` and is not paused.
+        """Start what was found to be due: save these tasks, if the entry still waits for `due` and
+        is not paused.
 
-        It waits for `next_at` then. None: another one was faster, and nothing was done.
+        It waits for `found.next_at` then. None: another one was faster, and nothing was done.
         """
 
     # --- statistics ---

@@ -163,7 +163,7 @@ class Trial:
                 continue
             found = ticks(entry, now)
             tasks = [task_of(entry.cron, tick) for tick in found.start]
-            await self._store.fire_cron(entry.cron.name, entry.next_at, tasks, found.next_at)
+            await self._store.fire_cron(entry.cron.name, entry.next_at, tasks, found)
 
     async def _all(self, query: TaskQuery) -> list[Task]:
         found: list[Task] = []

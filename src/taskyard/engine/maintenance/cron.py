@@ -67,7 +67,7 @@ class CronStarter(Duty):
     async def _fire(self, entry: CronEntry, due: Instant, found: Ticks) -> None:
         name = entry.cron.name
         tasks = [task_of(entry.cron, tick) for tick in found.start]
-        answers = await self.store.fire_cron(name, due, tasks, found.next_at)
+        answers = await self.store.fire_cron(name, due, tasks, found)
         if answers is None:
             log.debug("another one was faster", cron=name)
             return

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from taskyard.domain.clock import Instant
-from taskyard.domain.cron import Cron, CronEntry
+from taskyard.domain.cron import Cron, CronEntry, Ticks
 from taskyard.domain.task import Enqueue, NewTask
 from taskyard.store.postgres.connection import Database
 from taskyard.store.postgres.enqueue import TYPES, enqueue_answers, enqueue_args
@@ -15,7 +15,7 @@ from taskyard.store.postgres.turn import to_json
 
 _SET = "SELECT taskyard.set_cron($1, $2, $3, $4, $5, $6, $7)"
 _DROP = "SELECT taskyard.drop_cron($1, $2, $3)"
-_ARGS = ", ".join(f"${at}" for at in range(1, len(TYPES) + 4))
+_ARGS = ", ".join(f"${at}" for at in range(1, len(TYPES) + 5))
 _FIRE = f"SELECT * FROM taskyard.fire_cron({_ARGS})"  # noqa: S608
 
 _cron = msgspec.json.Decoder(Cron).decode
@@ -56,13 +56,16 @@ async def fire_cron(
     database: Database,
     clock: int,
     name: str,
-    ticks: tuple[Instant, Instant | None],
     tasks: Sequence[NewTask],
+    *,
+    due: Instant,
+    found: Ticks,
 ) -> list[Enqueue] | None:
-    """Ticks are the one that is due and the next."""
     for task in tasks:
         task.check()
-    row = await database.row(_FIRE, name, *ticks, *enqueue_args(clock, tasks))
+    last_at = found.start[-1] if found.start else None
+    args = (name, due, found.next_at, last_at, *enqueue_args(clock, tasks))
+    row = await database.row(_FIRE, *args)
     return enqueue_answers(tasks, row) if row["o_fired"] else None
 
 

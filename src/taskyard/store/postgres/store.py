@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from taskyard.domain.clock import Instant, micros
-from taskyard.domain.cron import Cron, CronEntry
+from taskyard.domain.cron import Cron, CronEntry, Ticks
 from taskyard.domain.errors import StaleAttempt, StoreUnavailable
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
@@ -311,9 +311,9 @@ class PostgresStore:
         return await crons.drop_cron(self._database, self._now, name, actor)
 
     async def fire_cron(
-        self, name: str, due: Instant, tasks: Sequence[NewTask], next_at: Instant | None
+        self, name: str, due: Instant, tasks: Sequence[NewTask], found: Ticks
     ) -> list[Enqueue] | None:
-        return await crons.fire_cron(self._database, self._now, name, (due, next_at), tasks)
+        return await crons.fire_cron(self._database, self._now, name, tasks, due=due, found=found)
 
     # --- statistics ---
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from taskyard.domain.clock import Instant, micros
-from taskyard.domain.cron import Cron, CronEntry
+from taskyard.domain.cron import Cron, CronEntry, Ticks
 from taskyard.domain.errors import SchemaMismatch, StoreUnavailable
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
@@ -349,12 +349,14 @@ class RedisStore:
         return bool(await self._write("drop_cron", name, actor))
 
     async def fire_cron(
-        self, name: str, due: Instant, tasks: Sequence[NewTask], next_at: Instant | None
+        self, name: str, due: Instant, tasks: Sequence[NewTask], found: Ticks
     ) -> list[Enqueue] | None:
         for task in tasks:
             task.check()
         rows = enqueue.rows(tasks)
-        answer = await self._write("fire_cron", name, due, rows, or_false(next_at))
+        answer = await self._write(
+            "fire_cron", name, due, rows, found.start, or_false(found.next_at)
+        )
         return enqueue.saved(tasks, answer) if answer else None
 
     # --- statistics ---

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from taskyard.domain.clock import Instant
-from taskyard.domain.cron import Cron, CronEntry
+from taskyard.domain.cron import Cron, CronEntry, Ticks
 from taskyard.domain.task import Enqueue, NewTask
 from taskyard.store.sqlite.enqueue import enqueue
 from taskyard.store.sqlite.tx import Tx, to_json
@@ -43,13 +43,14 @@ def drop_cron(tx: Tx, name: str, actor: str) -> bool:
 
 
 def fire_cron(
-    tx: Tx, name: str, due: Instant, tasks: Sequence[NewTask], next_at: Instant | None
+    tx: Tx, name: str, due: Instant, tasks: Sequence[NewTask], found: Ticks
 ) -> list[Enqueue] | None:
     entry = _entry(tx, name)
     if entry is None or entry.cron.paused or entry.next_at != due:
         return None
     answers = enqueue(tx, tasks)
-    tx.run(tx.sql("crons")["fire"], name, next_at, due if tasks else entry.last_at)
+    last_at = found.start[-1] if found.start else entry.last_at
+    tx.run(tx.sql("crons")["fire"], name, found.next_at, last_at)
     return answers
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 import apsw
 
 from taskyard.domain.clock import Instant
-from taskyard.domain.cron import Cron, CronEntry
+from taskyard.domain.cron import Cron, CronEntry, Ticks
 from taskyard.domain.errors import StoreUnavailable
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
@@ -353,11 +353,11 @@ class SqliteStore:
         return await self._write(lambda tx: crons.drop_cron(tx, name, actor))
 
     async def fire_cron(
-        self, name: str, due: Instant, tasks: Sequence[NewTask], next_at: Instant | None
+        self, name: str, due: Instant, tasks: Sequence[NewTask], found: Ticks
     ) -> list[Enqueue] | None:
         for task in tasks:
             task.check()
-        return await self._write(lambda tx: crons.fire_cron(tx, name, due, tasks, next_at))
+        return await self._write(lambda tx: crons.fire_cron(tx, name, due, tasks, found))
 
     # --- statistics ---
 

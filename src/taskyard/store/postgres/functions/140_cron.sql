@@ -35,9 +35,9 @@ END
 $$;
 
 -- fire_cron: save these tasks, as enqueue does, and let the entry wait for its next tick, if it still waits
--- for p_due and is not paused. Whoever comes second waits here and finds it waiting for another one.
+-- for p_due and is not paused; p_last_at is the last tick they are of. Whoever comes second waits here and finds it waiting for another one.
 CREATE OR REPLACE FUNCTION taskyard.fire_cron(
-    p_name text, p_due bigint, p_next_at bigint,
+    p_name text, p_due bigint, p_next_at bigint, p_last_at bigint,
     p_clock bigint, p_by_no bigint, p_by_attempt integer, p_by_lease bigint,
     p_lanes text[], p_kinds text[], p_requires text[],
     p_id text[], p_lane integer[], p_route integer[], p_priority smallint[], p_max_charged integer[],
@@ -62,7 +62,7 @@ BEGIN
                p_dedup, p_until, p_clash, p_refuse, p_depends, p_on_failure, p_joined) AS e;
     IF o_unknown IS NULL THEN
         UPDATE taskyard.crons
-           SET next_at = p_next_at, last_at = CASE WHEN cardinality(p_id) > 0 THEN p_due ELSE last_at END
+           SET next_at = p_next_at, last_at = coalesce(p_last_at, last_at)
          WHERE name = p_name;
     END IF;
 END
