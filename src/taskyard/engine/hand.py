@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from taskyard.domain.node import Hold
 from taskyard.domain.outcome import Verdict
@@ -91,14 +91,17 @@ class Hand:
 
     def to_mark(self, now: float) -> list[Job]:
         """Those claimed ahead that have been running for a while: the store should know."""
-        late = [
+        return [
             job
             for job in self.unmarked.values()
             if job.started is not None and now - job.started > STARTED_LATE
         ]
-        for job in late:
-            del self.unmarked[job.claimed.no]
-        return late
+
+    def marked(self, jobs: Iterable[Job]) -> None:
+        """The store knows of these."""
+        for job in jobs:
+            if self.unmarked.get(job.claimed.no) is job:  # and not a later attempt
+                del self.unmarked[job.claimed.no]
 
     def knows(self, hold: Hold) -> bool:
         """Whether this attempt is in our hands, in whatever way."""

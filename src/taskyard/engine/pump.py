@@ -142,6 +142,7 @@ class Pump:
         marks = self._hand.to_mark(now)
         if marks:
             await self._store.mark_started([job.claimed.hold for job in marks])
+            self._hand.marked(marks)
         wants = self._wants()
         if wants is not None:
             await self._turn(wants)
