@@ -21,7 +21,7 @@ async def main(url, count):
     statement = await connection.prepare("SELECT $1::integer")
     for n in range(count): await statement.fetchval(n)
     print("begin", flush=True)
-    await asyncio.sleep(1)
+    await asyncio.sleep(4)
     for n in range(3 * count): await statement.fetchval(n)
     await connection.close()
 asyncio.run(main(sys.argv[2], int(sys.argv[3])))
@@ -33,7 +33,7 @@ from redis import Redis
 client, count = Redis.from_url(sys.argv[2]), int(sys.argv[3])
 for n in range(count): client.incr("n")
 print("begin", flush=True)
-time.sleep(1)
+time.sleep(4)
 for n in range(3 * count): client.eval("redis.call('INCR', 'n')", 0)
 print('{"done": 1}')
 """

@@ -81,7 +81,7 @@ async def test_a_run_that_hangs_is_ended_with_all_it_started(
     """
 
     with pytest.raises(RunFailed, match="not done"):
-        await run_once(side(tmp_path, hangs), Measure.ONE, place, 10, patience=3)
+        await run_once(side(tmp_path, hangs), Measure.ONE, place, 10, patience=10)
 
     with contextlib.suppress(psutil.NoSuchProcess):
         psutil.Process(int((tmp_path / "child").read_text())).wait(30)

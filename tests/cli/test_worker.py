@@ -27,11 +27,11 @@ def test_a_signal_lets_bodies_finish_and_claims_nothing_more(
 ) -> None:
     task_id = taskyard.enqueue("read", f"pipe={pipe}")
     with taskyard.worker() as worker:
-        taskyard.wait_for(task_id, "running")
-        worker.signal(number)
-        _wait_until_draining(taskyard)
-        late = taskyard.enqueue("greet", "name=late")
-        pipe.write_text("done")
+        with pipe.open("w") as written:  # opens when the body reads
+            worker.signal(number)
+            _wait_until_draining(taskyard)
+            late = taskyard.enqueue("greet", "name=late")
+            written.write("done")
         assert worker.end() == 0
         assert "Traceback" not in worker.log
     assert taskyard.task(task_id)["result"] == "done"
@@ -56,11 +56,11 @@ def test_what_does_not_finish_within_the_grace_time_is_released_uncharged(
 def test_a_second_signal_stops_at_once(taskyard: Program, pipe: Path) -> None:
     task_id = taskyard.enqueue("read", f"pipe={pipe}")
     with taskyard.worker() as worker:
-        taskyard.wait_for(task_id, "running")
-        worker.signal(signal.SIGTERM)
-        _wait_until_draining(taskyard)
-        worker.insist(signal.SIGTERM)
-        assert worker.end() == 130
+        with pipe.open("w"):  # opens when the body reads
+            worker.signal(signal.SIGTERM)
+            _wait_until_draining(taskyard)
+            worker.insist(signal.SIGTERM)
+            assert worker.end() == 130
         assert "Traceback" not in worker.log
     assert taskyard.task(task_id)["state"] == "running"
     with taskyard.worker():  # frees its dead predecessor, and runs what it held
@@ -71,8 +71,8 @@ def test_a_second_signal_stops_at_once(taskyard: Program, pipe: Path) -> None:
 
 def test_a_body_that_does_not_stop_cannot_keep_the_worker(taskyard: Program) -> None:
     task_id = taskyard.enqueue("stubborn")
-    with taskyard.worker("--grace", "0.1") as worker:
-        taskyard.wait_for(task_id, "running")
+    with taskyard.worker("--grace", "0.1", "--log-level", "debug") as worker:
+        worker.line("claim", task_id)
         worker.signal(signal.SIGTERM)
         assert worker.end() == 0
         assert "left behind" in worker.log

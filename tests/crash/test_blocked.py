@@ -12,7 +12,7 @@ from tests.crash.scene import Scene
 
 @pytest.mark.spec("reliability-5", "engine-20")
 async def test_a_loop_blocked_for_three_leases_is_no_death(scene: Scene) -> None:
-    scene.lease = 1.0
+    scene.lease = 3.0
     scene.worker("rescuer", "quick")
     blocked = scene.worker("blocked", "blocking")
     before = await scene.node("blocked")
@@ -33,10 +33,10 @@ async def test_a_loop_blocked_for_three_leases_is_no_death(scene: Scene) -> None
 @pytest.mark.spec("reliability-5", "engine-13", "engine-19")
 async def test_what_was_claimed_while_the_loop_was_blocked_is_kept(scene: Scene) -> None:
     """Its answer waits behind several beats, each of which says that the node holds it."""
-    scene.lease = 1.0
+    scene.lease = 4.0
     scene.worker("blocked", "claims_while_blocked", "slow")
 
-    task_id = await scene.enqueue_one(scene.kinds.claims_while_blocked.new(3 * scene.lease))
+    task_id = await scene.enqueue_one(scene.kinds.claims_while_blocked.new(2 * scene.lease))
     assert (await scene.ended(task_id)).attempt == 1
 
     [child] = [task for task in await scene.yard.find() if task.kind == "slow"]
@@ -47,7 +47,7 @@ async def test_what_was_claimed_while_the_loop_was_blocked_is_kept(scene: Scene)
 
 @pytest.mark.spec("reliability-5", "engine-20")
 async def test_a_loop_blocked_beyond_a_timeout_ends_the_process(scene: Scene) -> None:
-    scene.lease = 1.0
+    scene.lease = 10.0
     neighbour = await scene.enqueue_one(scene.kinds.gated.new(str(scene.gate), []))
     blocked = scene.worker("blocked", "blocking", "gated", grace=0.5)
     scene.started(neighbour)
@@ -68,6 +68,7 @@ async def test_a_loop_blocked_beyond_a_timeout_ends_the_process(scene: Scene) ->
 
 @pytest.mark.spec("reliability-6", "engine-20")
 async def test_a_timeout_ends_a_body_that_hangs(scene: Scene) -> None:
+    scene.lease = 30.0
     member = scene.worker("a")
     before = await scene.node("a")
     kinds = scene.kinds

@@ -50,6 +50,7 @@ async def test_wrong_clocks_are_wrong(url: str, stage: Stage) -> None:
 @pytest.mark.spec("reliability-11", "engine-21")
 async def test_workers_with_wrong_clocks_keep_leases_and_due_times(url: str, stage: Stage) -> None:
     async with stage(url) as scene:
+        scene.lease = 5.0
         kinds = scene.kinds
         members = [scene.worker(name, **wrong) for name, wrong in WRONG.items()]
         held = await scene.enqueue(
@@ -82,6 +83,7 @@ async def test_workers_with_wrong_clocks_keep_leases_and_due_times(url: str, sta
 @pytest.mark.parametrize("name", WRONG)
 async def test_a_wrong_clock_does_not_change_the_order(url: str, stage: Stage, name: str) -> None:
     async with stage(url) as scene:
+        scene.lease = 30.0
         ids = {
             priority: await scene.enqueue_one(_with_priority(scene, priority))
             for priority in (5, 9, 1, 7, 3)

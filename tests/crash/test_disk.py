@@ -181,6 +181,7 @@ async def test_a_redis_server_without_memory_costs_no_lease(stage: Stage) -> Non
     server.start()
     try:
         async with stage(server.url) as scene:
+            scene.lease = 6.0
             member = scene.worker("a", slots=1)
             gated = scene.kinds.gated.new(str(scene.gate), [])
             quick = scene.kinds.quick.new([], "default")

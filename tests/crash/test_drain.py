@@ -19,6 +19,7 @@ SECOND_SIGNAL = 130
 @pytest.mark.spec("engine-24", "engine-18")
 async def test_a_drain_under_load_loses_and_charges_nothing(scene: Scene) -> None:
     kinds = scene.kinds
+    scene.lease = 30.0
     worker = scene.worker("a", slots=4, grace=1.0)
     finishing = await scene.enqueue(*(kinds.slow.new([], "default", 0.5) for _ in range(2)))
     hanging = await scene.enqueue(*(kinds.gated.new(str(scene.gate), []) for _ in range(2)))
@@ -48,6 +49,7 @@ async def test_a_drain_under_load_loses_and_charges_nothing(scene: Scene) -> Non
 
 @pytest.mark.spec("engine-24")
 async def test_a_drain_claims_nothing_more(scene: Scene) -> None:
+    scene.lease = 30.0
     worker = scene.worker("a", grace=30.0)
     held = await scene.enqueue_one(scene.kinds.gated.new(str(scene.gate), []))
     scene.started(held)
@@ -66,6 +68,7 @@ async def test_a_drain_claims_nothing_more(scene: Scene) -> None:
 @pytest.mark.spec("engine-24")
 async def test_a_signal_that_arrives_twice_is_one(scene: Scene) -> None:
     """As from `timeout`, which sends it to the process and to its group."""
+    scene.lease = 30.0
     worker = scene.worker("a", grace=600.0)
     held = await scene.enqueue_one(scene.kinds.gated.new(str(scene.gate), []))
     scene.started(held)
@@ -90,6 +93,7 @@ async def insist(worker: Member) -> None:
 @pytest.mark.parametrize("stubborn", [False, True], ids=["willing", "stubborn"])
 async def test_a_second_signal_stops_at_once(scene: Scene, stubborn: bool) -> None:
     """Also when a body will not be cancelled: its process takes it along."""
+    scene.lease = 30.0
     kinds, gate = scene.kinds, str(scene.gate)
     task_id = await scene.enqueue_one(kinds.stubborn.new(gate) if stubborn else kinds.hanging.new())
     worker = scene.worker("a", grace=600.0)

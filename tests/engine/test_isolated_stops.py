@@ -26,7 +26,7 @@ from tests.engine.isolated import (
     other_worker,
     written,
 )
-from tests.engine.waits import ended, until, working
+from tests.engine.waits import ended, found, until, working
 
 GRACE = 0.4  # seconds; that of the worker bounds the patience with each body
 
@@ -224,13 +224,19 @@ async def test_the_kernel_kills_bodies_with_their_worker_also_when_the_keeper_ca
 async def test_bodies_do_not_outlive_the_lease_of_a_worker_that_is_frozen(
     yard: Yard, tmp_path: Path
 ) -> None:
-    with other_worker(yard, lease=3.0) as worker:
+    with other_worker(yard, lease=6.0) as worker:
         handle = await yard.kind("with_family").options(retries=1).enqueue(str(tmp_path), "hang")
         family = await family_of(tmp_path)
         worker.send_signal(signal.SIGSTOP)
         assert await all_gone(family)
         (tmp_path / "family").unlink()
-        async with working(yard, grace=GRACE, lease_seconds=3.0, kinds=["with_family"]):
+
+        async def lease_ended() -> bool | None:
+            return all(node.lease_left <= 0 for node in await yard.nodes()) or None
+
+        await found(yard, lease_ended)
+        await yard.store.rescue()
+        async with working(yard, grace=GRACE, kinds=["with_family"]):
             again = await family_of(tmp_path)
             task = await handle.task()
             assert task.attempt == 2

@@ -15,11 +15,10 @@ from taskyard import State, Yard
 from taskyard.domain.errors import InvalidOption
 from taskyard.domain.node import Usage
 from taskyard.engine.worker import EXIT_MEMORY
-from tests.engine.waits import found, running, working
+from tests.engine.waits import found, working
 from tests.servers.urls import STORES, fresh_url
 
 TINY = 1_000_000  # bytes: every worker is over it
-SOON = 0.3  # seconds; so short a lease is renewed ten times a second
 
 
 @pytest.fixture
@@ -30,18 +29,19 @@ async def yard(tmp_path: Path) -> AsyncIterator[Yard]:
 
 @pytest.mark.spec("lifecycle-13")
 async def test_over_its_limit_a_worker_lets_bodies_finish_and_leaves(yard: Yard) -> None:
-    go = asyncio.Event()
+    go, began = asyncio.Event(), asyncio.Event()
 
     @yard.task()
     async def careful() -> str:
+        began.set()
         await go.wait()
         return "finished"
 
-    worker = yard.worker(memory_limit=10**12, lease_seconds=SOON)
+    worker = yard.worker(memory_limit=10**12)
     handle = await careful.enqueue()
     working_on = asyncio.create_task(worker.run_until(asyncio.Event()))
-    await running(handle)
-    worker._memory_limit = TINY
+    await began.wait()
+    worker._memory_limit = TINY  # noticed with the next beat
 
     async def draining() -> bool | None:
         return [node.state for node in await yard.nodes()] == ["draining"] or None
@@ -60,15 +60,15 @@ async def test_over_its_limit_a_worker_lets_bodies_finish_and_leaves(yard: Yard)
 def test_its_supervisor_is_told_by_the_exit_code(tmp_path: Path) -> None:
     code = (
         "import asyncio, sys; from taskyard import Yard; "
-        f"asyncio.run(Yard(sys.argv[1]).work(memory_limit={TINY}, lease_seconds={SOON}))"
+        f"asyncio.run(Yard(sys.argv[1]).work(memory_limit={TINY}))"
     )
     url = f"sqlite:///{tmp_path / 'yard.db'}"
-    ended = subprocess.run([sys.executable, "-c", code, url], timeout=30, check=False)
+    ended = subprocess.run([sys.executable, "-c", code, url], timeout=60, check=False)
     assert ended.returncode == EXIT_MEMORY
 
 
 async def test_within_its_limit_it_stays(yard: Yard) -> None:
-    async with working(yard, memory_limit=10**12, lease_seconds=SOON) as worker:
+    async with working(yard, memory_limit=10**12) as worker:
         first = worker._membership._heartbeat.renewed
 
         async def renewed() -> bool | None:
@@ -84,7 +84,7 @@ async def test_within_its_limit_it_stays(yard: Yard) -> None:
 async def test_each_beat_tells_what_the_worker_uses(store: str, tmp_path: Path) -> None:
     async with (
         Yard(fresh_url(store, tmp_path)) as yard,
-        working(yard, lease_seconds=3.0) as worker,
+        working(yard) as worker,
     ):
 
         async def told() -> Usage | None:

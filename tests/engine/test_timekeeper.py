@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ import pytest
 from taskyard import Retry, Yard
 from taskyard.engine.log import FIELDS
 from taskyard.engine.timekeeper import Timekeeper
-from tests.engine.waits import ended, running, working
+from tests.engine.waits import ended, working
 
 GRACE = 30.0
 
@@ -22,15 +23,16 @@ async def test_a_body_that_ignores_its_timeout_is_told_of_once_in_a_grace(
 ) -> None:
     keeper_log = "taskyard.timekeeper"
     caplog.set_level(logging.WARNING, keeper_log)
-    go = threading.Event()
+    go, began = threading.Event(), threading.Event()
 
     @yard.task(retry=Retry.never())
     def deaf() -> None:
+        began.set()
         go.wait()
 
     async with working(yard) as worker:
         handle = await deaf.enqueue()
-        await running(handle)
+        assert await asyncio.to_thread(began.wait, 20)
         [job] = worker.hand.running.values()
         now = 0.0
         clock = SimpleNamespace(monotonic=lambda: now)

@@ -11,7 +11,7 @@ from taskyard import Handle, State, Task, Worker, Yard
 
 T = TypeVar("T")
 
-LIMIT = 20.0
+LIMIT = 60.0
 
 
 async def until(handle: Handle[Any], *states: State) -> Task:

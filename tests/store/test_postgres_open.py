@@ -171,13 +171,13 @@ def line() -> Iterator[Proxy]:
 async def test_a_call_into_a_black_hole_ends_after_the_time_in_the_url(
     url: str, line: Proxy
 ) -> None:
-    async with opened(f"{line.url(url)}&timeout=0.5") as store:
+    async with opened(f"{line.url(url)}&timeout=2") as store:
         await enqueued(store)
         line.hold()
         async with asyncio.timeout(PATIENCE):
             with pytest.raises(StoreUnavailable, match=r"in time.*timeout="):
                 await enqueued(store)
-            other = open_store(f"{line.url(url)}&timeout=0.5")
+            other = open_store(f"{line.url(url)}&timeout=2")
             with pytest.raises(StoreUnavailable, match="in time"):
                 await other.open()
         line.let_pass()
@@ -188,7 +188,7 @@ async def test_a_call_into_a_black_hole_ends_after_the_time_in_the_url(
 @pytest.mark.spec("engine-29")
 async def test_waiting_for_a_connection_is_a_part_of_the_time_in_the_url(url: str) -> None:
     """One after the other, these would take ten times as long."""
-    seconds, callers = 1.0, 10 * MOST_CONNECTIONS
+    seconds, callers = 3.0, 10 * MOST_CONNECTIONS
     async with opened(f"{url}&timeout={seconds}") as store, admin() as blocker:
         task_id = await enqueued(store)
         async with blocker.transaction():

@@ -10,7 +10,7 @@ from taskyard.domain.errors import StoreUnavailable
 from taskyard.store.postgres.options import read_options
 from taskyard.store.postgres.pulse import Line, Pulse
 
-SOON = 0.05  # seconds a beat is waited for
+SOON = 0.25  # seconds a beat is waited for
 
 
 class Far:

@@ -205,7 +205,7 @@ async def test_bodies_are_told_to_stop_while_a_silent_cluster_still_keeps_the_le
 
     with ExitStack() as stack:
         heartbeat = Heartbeat(
-            *(cast(Store, SilentCluster(stack)), 1, 2.0, worker),
+            *(cast(Store, SilentCluster(stack)), 1, 6.0, worker),
             on_news=lambda _: None,
             on_danger=stop_bodies,
             leave=left.append,

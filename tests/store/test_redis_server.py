@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 from redis import Redis
 
-from taskyard.domain.cron import Cron
+from taskyard.domain.cron import Cron, Ticks
 from taskyard.domain.errors import (
     ConfigurationError,
     SchemaMismatch,
@@ -283,7 +283,7 @@ async def test_on_a_full_server_what_was_accepted_goes_its_way(start: Start) -> 
 
         with full_memory(server):
             for brings_something_new in (
-                store.fire_cron("nightly", 1, [new()], 2),
+                store.fire_cron("nightly", 1, [new()], Ticks((1,), 2)),
                 store.set_cron(replace(cron, name="daily"), 1, actor="ann"),
                 store.tally([Count("work", "default", "completed", 1)]),
             ):
@@ -513,7 +513,7 @@ async def test_a_server_that_hangs_does_not_hold_a_beat_up(start: Start) -> None
 @pytest.mark.spec("engine-30")
 async def test_the_url_says_how_long_an_answer_is_waited_for(start: Start) -> None:
     server = start()
-    async with opened(f"{server.url}?timeout=0.2") as store:
+    async with opened(f"{server.url}?timeout=1.5") as store:
         os.kill(server.pid, signal.SIGSTOP)
         try:
             async with asyncio.timeout(DEFAULT_TIMEOUT / 2):
@@ -597,7 +597,7 @@ async def test_a_call_under_way_ends_before_the_store_is_closed(start: Start) ->
 @pytest.mark.spec("engine-30")
 async def test_a_store_that_is_closed_connects_no_more(start: Start) -> None:
     server = start()
-    store = open_store(f"{server.url}?timeout=0.3")
+    store = open_store(f"{server.url}?timeout=1.5")
     await store.open()
     with frozen(server):
         calls = [await begun(store.counts()), await begun(store.promote())]

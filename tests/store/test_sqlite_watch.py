@@ -44,14 +44,18 @@ def test_a_commit_is_noticed_however_long_the_disk_takes(tmp_path: Path, slow_di
     other.pragma("journal_mode", "WAL")
     other.pragma("synchronous", "FULL")
     other.execute("CREATE TABLE things (thing)")
-    noticed = threading.Event()
-    watch = FileWatch(path, lambda: apsw.Connection(path), noticed.set, lambda: 0)
+    noticed, begun = threading.Event(), threading.Event()
+
+    def own_commits() -> int:
+        begun.set()  # asked for when it has seen what is there
+        return 0
+
+    watch = FileWatch(path, lambda: apsw.Connection(path), noticed.set, own_commits)
     watch.start()
-    noticed.wait(0.5)  # the watch may still be about to begin
-    noticed.clear()
+    assert begun.wait(20)
 
     other.execute("INSERT INTO things VALUES (1)")
 
-    assert noticed.wait(5)
+    assert noticed.wait(20)
     watch.stop()
     other.close()
