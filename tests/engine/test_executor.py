@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
 
 import pytest
 
-from taskyard.domain.outcome import Outcome, Released, Stopped, Succeeded
+from taskyard.domain.outcome import Outcome, Released, Snoozed, Stopped, Succeeded
 from taskyard.domain.task import Claimed
 from taskyard.engine.context import Context, Desk
-from taskyard.engine.executor import TURN, CoroutineExecutor, ThreadExecutor
+from taskyard.engine.executor import PUT_OFF, TURN, CoroutineExecutor, ThreadExecutor
 from taskyard.engine.job import Job, Stop
 from taskyard.engine.log import logger
 from taskyard.engine.registry import Kind
@@ -330,4 +331,25 @@ async def test_threads_tell_of_every_end_whoever_calls_the_loop() -> None:
         executor.start(job_of(no, work))
     async with asyncio.timeout(20):
         await all_ended.wait()
+    executor.stop()
+
+
+async def test_a_body_that_no_thread_can_be_made_for_is_put_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As where the number of processes is limited."""
+    told: asyncio.Queue[Outcome] = asyncio.Queue()
+    executor = ThreadExecutor(
+        lambda _, outcome: told.put_nowait(outcome), asyncio.get_running_loop()
+    )
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as during:
+        during.setattr(threading.Thread, "start", refused)
+        executor.start(job_of(1, lambda n: None))
+        assert await told.get() == Snoozed(PUT_OFF)
+    executor.start(job_of(2, lambda n: None))
+    assert await told.get() == Succeeded()
     executor.stop()

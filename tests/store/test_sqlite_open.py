@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -147,6 +148,27 @@ async def test_a_failed_opening_can_be_repeated(tmp_path: Path) -> None:
     await store.open()
 
     await enqueued(store)
+    await store.close()
+
+
+@pytest.mark.spec("engine-28")
+@pytest.mark.parametrize("name", ["taskyard-sqlite-life", "taskyard-sqlite-writer"])
+async def test_a_store_that_gets_no_thread_says_so_and_can_be_opened_later(
+    path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    store, start = SqliteStore(str(path)), threading.Thread.start
+
+    def refused(thread: threading.Thread) -> None:
+        if thread.name == name:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with monkeypatch.context() as during:
+        during.setattr(threading.Thread, "start", refused)
+        with pytest.raises(StoreUnavailable, match="a thread of its own: can't start new thread"):
+            await store.open()
+    await store.open()
+    assert await store.counts()
     await store.close()
 
 

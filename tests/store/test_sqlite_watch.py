@@ -59,3 +59,25 @@ def test_a_commit_is_noticed_however_long_the_disk_takes(tmp_path: Path, slow_di
     assert noticed.wait(20)
     watch.stop()
     other.close()
+
+
+@pytest.mark.spec("engine-23")
+def test_a_watch_that_fails_begins_anew_and_tells_that_it_may_have_missed_something(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "yard.db")
+    noticed, connections = threading.Event(), 0
+
+    def connect() -> apsw.Connection:
+        nonlocal connections
+        connections += 1
+        if connections == 1:
+            raise apsw.IOError("disk I/O error")
+        return apsw.Connection(path)
+
+    monkeypatch.setattr("taskyard.store.sqlite.watch.AGAIN_SECONDS", 0.01)
+    watch = FileWatch(path, connect, noticed.set, lambda: 0)
+    watch.start()
+    assert noticed.wait(20)
+    watch.stop()
+    assert connections == 2

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
+from taskyard.domain.errors import StoreUnavailable
+
 T = TypeVar("T")
 
 
@@ -22,5 +24,8 @@ async def aside(function: Callable[[], T]) -> T:
         except BaseException as error:
             done.set_exception(error)
 
-    threading.Thread(target=run, name="taskyard-sqlite-life", daemon=True).start()
+    try:
+        threading.Thread(target=run, name="taskyard-sqlite-life", daemon=True).start()
+    except RuntimeError as error:  # this machine has no more
+        raise StoreUnavailable(f"SQLite needs a thread of its own: {error}") from error
     return await asyncio.wrap_future(done)
