@@ -6,11 +6,12 @@ BIN   := .venv/bin
 READY := .venv/.ready
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# What is never imported need not be compiled.
+# What is never imported need not be compiled; what is, only once.
+unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --no-input --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: demo test check bench spec crash lock clean help
+.PHONY: demo test thorough check bench spec crash lock clean help
 .DELETE_ON_ERROR:
 
 demo: $(READY) ## run the demonstration
@@ -19,6 +20,12 @@ demo: $(READY) ## run the demonstration
 
 test: $(READY) ## run the tests; ARGS="-k fencing" passes options on to pytest
 	$(BIN)/python -m pytest -n 4 --dist=loadfile --no-loadscope-reorder $(ARGS)
+
+thorough: $(READY) ## run the random and exhaustive tests at full size; ARGS="-k postgres"; takes an hour or more
+	TASKYARD_TEST_THOROUGH=1 TASKYARD_TEST_EXAMPLES=1000 TASKYARD_TEST_GOOD=1000 \
+		$(BIN)/python -m pytest $(ARGS) tests/crash/test_mutants.py tests/engine/test_suspects.py \
+		tests/engine/test_isolated_deaths.py tests/engine/test_shared_enqueue.py tests/conformance/test_graphs.py \
+		tests/conformance/test_free_room.py tests/conformance/test_side_by_side.py
 
 check: $(READY) ## lint, formatting, types and the direction of imports
 	$(BIN)/ruff check .
@@ -48,7 +55,7 @@ clean: ## remove everything that make has made, .venv too
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' \
-		| while IFS="$$(printf '\t')" read -r name text; do printf '  %-7s %s\n' "$$name" "$$text"; done
+		| while IFS="$$(printf '\t')" read -r name text; do printf '  %-8s %s\n' "$$name" "$$text"; done
 
 $(READY): requirements/dev.txt pyproject.toml
 	@command -v $(PYTHON) > /dev/null || { \

@@ -12,7 +12,7 @@ from taskyard import Reason, State, TaskQuery, Yard
 from tests.engine.isolated import isolated_yard, written
 from tests.engine.waits import ended, found, working
 
-GOOD = int(os.environ.get("TASKYARD_TEST_GOOD", "100"))
+GOOD = int(os.environ.get("TASKYARD_TEST_GOOD", "40"))
 POISON = max(1, GOOD // 10)
 
 

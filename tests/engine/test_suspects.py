@@ -21,7 +21,7 @@ from tests.engine.poison_worker import poison_yard
 from tests.engine.waits import found, until, working
 from tests.servers.urls import STORES, fresh_url
 
-GOOD = int(os.environ.get("TASKYARD_TEST_GOOD", "100"))
+GOOD = int(os.environ.get("TASKYARD_TEST_GOOD", "40"))
 POISON = max(2, GOOD // 10)
 LONGEST = 60.0 + GOOD  # seconds: a worker starts in seconds where the machine is busy
 

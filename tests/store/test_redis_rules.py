@@ -21,7 +21,7 @@ from tests.servers.redis import shared_url
 Run = Callable[[str, str, tuple[object, ...]], Any]
 
 NAMESPACE = key_prefix("rules")
-FAST = settings(max_examples=200, deadline=None)
+FAST = settings(max_examples=80, deadline=None)
 
 
 @pytest.fixture(scope="module")
