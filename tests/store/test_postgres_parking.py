@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from taskyard.store.postgres.turn import TURN, turn_args
-from tests.conformance.verbs import new, node, running, succeeded
-from tests.store.postgres_place import connected, yard
+from tests.conformance.verbs import enqueued, new, node, running, seen, succeeded
+from tests.store.postgres_place import connected, someone_waits, yard
 
 KEYS = 100
 ROWS_READ = "SELECT idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relid = $1::text::regclass"
 
+# Whoever would take the room if it is free takes it as soon as it is.
+PATIENTLY = """CREATE OR REPLACE FUNCTION taskyard.try_lock_room() RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM taskyard.lock_room();
+    RETURN true;
+END
+$$"""
 
-@pytest.mark.spec("engine-10", "engine-28")
+
+@pytest.mark.spec("engine-10", "engine-29")
 async def test_who_waits_for_a_key_is_found_without_reading_who_waits_for_others() -> None:
     async with yard() as place, connected() as connection:
         worker = await node(place.store, slots=KEYS)
@@ -27,3 +38,20 @@ async def test_who_waits_for_a_key_is_found_without_reading_who_waits_for_others
             read = await connection.fetchval(ROWS_READ, place.here("taskyard.parked"))
 
     assert read < KEYS / 2, read
+
+
+@pytest.mark.spec("engine-10", "engine-29")
+async def test_nobody_is_parked_on_a_key_that_has_come_free_meanwhile() -> None:
+    async with yard() as place, connected() as finishing:
+        worker = await node(place.store)
+        holder = await running(place.store, worker, keys=("k",))
+        await finishing.execute(place.here(PATIENTLY))
+        async with finishing.transaction():
+            ended = turn_args(0, [succeeded(holder)], None)
+            await finishing.execute(place.here(TURN), *ended)
+            saving = asyncio.create_task(enqueued(place.store, keys=("k",)))
+            await someone_waits(place)
+
+        task_id = await saving
+        assert (await seen(place.store, task_id)).parked_on is None
+        assert await worker.claim_ids() == [task_id]

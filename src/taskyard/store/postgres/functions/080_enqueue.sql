@@ -407,7 +407,12 @@ BEGIN
         -- now; otherwise the first claim that looks at it parks it.
         v_full := taskyard.full_keys(v_now, p_keys);
         IF v_full IS NOT NULL THEN
-            v_full := CASE WHEN taskyard.try_lock_room() THEN taskyard.full_keys(v_now, p_keys) END;
+            -- Looked at again in a statement after the one that locked: it sees what the last holder did.
+            IF taskyard.try_lock_room() THEN
+                v_full := taskyard.full_keys(v_now, p_keys);
+            ELSE
+                v_full := NULL;
+            END IF;
         END IF;
     END IF;
 
