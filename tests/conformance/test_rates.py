@@ -395,6 +395,24 @@ async def test_a_token_nobody_took_goes_to_the_next(store: Store, time: StoreTim
 
 
 @pytest.mark.spec("engine-3", "engine-10")
+async def test_promote_tells_of_no_more_keys_than_it_is_asked_to(
+    store: Store, time: StoreTime
+) -> None:
+    await key_rate(store, "k*", SLOWLY)
+    worker = await tireless(store)
+    for name in ("k1", "k2", "k3"):
+        await waiting(store, 2, keys=(name,))
+    assert len(await worker.claim(10)) == 3
+    opens_at = await store.now() + 10 * SECOND
+    await time.advance(10)
+
+    assert await store.promote(limit=2) == Promoted(2, opens_at)
+    assert len(await worker.claim(10)) == 2
+    assert (await store.promote(limit=2)).count == 1
+    assert len(await worker.claim(10)) == 1
+
+
+@pytest.mark.spec("engine-3", "engine-10")
 @pytest.mark.parametrize("how", ["other rate", "no rate", "no rule", "exact rule"])
 async def test_a_new_rule_lets_in_whom_it_lets_in(store: Store, how: str) -> None:
     await key_rate(store, "k*", SLOWLY)

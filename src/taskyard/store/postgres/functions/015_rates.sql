@@ -112,8 +112,8 @@ END
 $$;
 
 -- open_buckets: tell those who wait for a token that has come; answers for how many buckets. Buckets
--- that are full again go.
-CREATE OR REPLACE FUNCTION taskyard.open_buckets(p_now bigint) RETURNS bigint
+-- that are full again go. Of both no more than p_limit, the oldest first.
+CREATE OR REPLACE FUNCTION taskyard.open_buckets(p_now bigint, p_limit integer) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     v_count  bigint := 0;
@@ -123,7 +123,9 @@ DECLARE
 BEGIN
     IF EXISTS (SELECT 1 FROM taskyard.buckets AS b WHERE b.opens_at <= p_now) THEN
         PERFORM taskyard.lock_room();
-        FOR v_bucket IN SELECT * FROM taskyard.buckets AS b WHERE b.opens_at <= p_now ORDER BY b.opens_at LOOP
+        FOR v_bucket IN
+            SELECT * FROM taskyard.buckets AS b WHERE b.opens_at <= p_now ORDER BY b.opens_at LIMIT p_limit
+        LOOP
             v_count := v_count + 1;
             SELECT * INTO v_rule FROM taskyard.key_rule(v_bucket.key);
             IF v_bucket.lane <> 0 OR v_rule.o_interval IS NULL THEN
@@ -143,7 +145,7 @@ BEGIN
     IF EXISTS (SELECT 1 FROM taskyard.buckets AS b WHERE b.opens_at IS NULL AND b.full_at <= p_now) THEN
         DELETE FROM taskyard.buckets WHERE ctid = ANY (ARRAY(
             SELECT b.ctid FROM taskyard.buckets AS b WHERE b.opens_at IS NULL AND b.full_at <= p_now
-             ORDER BY b.full_at LIMIT 1000 FOR UPDATE SKIP LOCKED));
+             ORDER BY b.full_at LIMIT p_limit FOR UPDATE SKIP LOCKED));
     END IF;
     RETURN v_count;
 END

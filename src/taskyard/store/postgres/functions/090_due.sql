@@ -11,7 +11,7 @@ DECLARE
     v_queued taskyard.entrant[];
 BEGIN
     PERFORM taskyard.serve_new_routes();
-    o_count := taskyard.open_buckets(v_now) + taskyard.end_pauses(v_now);
+    o_count := taskyard.open_buckets(v_now, p_limit) + taskyard.end_pauses(v_now);
     PERFORM taskyard.look_again(v_now);
     SELECT array_agg(d.place) INTO v_place
       FROM (SELECT p.ctid AS place FROM taskyard.pending AS p WHERE p.run_at <= v_now
