@@ -395,6 +395,41 @@ async def test_a_token_nobody_took_goes_to_the_next(store: Store, time: StoreTim
 
 
 @pytest.mark.spec("engine-3", "engine-10")
+async def test_a_token_that_is_left_by_another_goes_to_who_waits(
+    store: Store, time: StoreTime
+) -> None:
+    """Another came and took a token before anybody was told of those that had come."""
+    await key_rate(store, "k", Rate(1, 10.0, 3), limit=9)
+    worker = await tireless(store)
+    tasks = await waiting(store, 4, keys=("k",))
+    assert await worker.claim_ids(10) == tasks[:3]
+    await time.advance(20)
+    other = await enqueued(store, keys=("k",))
+    assert await worker.claim_ids(10) == [other]
+
+    assert (await store.promote()).count == 1
+
+    assert await worker.claim_ids(10) == tasks[3:]
+
+
+@pytest.mark.spec("engine-3", "engine-10")
+@pytest.mark.parametrize("pattern", ["k", "other"])
+async def test_a_token_nobody_was_told_of_is_not_lost_when_a_rule_is_changed(
+    store: Store, time: StoreTime, pattern: str
+) -> None:
+    await key_rate(store, "k", Rate(1, 10.0, 3))
+    worker = await tireless(store)
+    tasks = await waiting(store, 4, keys=("k",))
+    assert await worker.claim_ids(10) == tasks[:3]
+    await time.advance(20)
+
+    await key_rate(store, pattern, Rate(1, 10.0, 2))
+    await store.promote()
+
+    assert await worker.claim_ids(10) == tasks[3:]
+
+
+@pytest.mark.spec("engine-3", "engine-10")
 async def test_promote_tells_of_no_more_keys_than_it_is_asked_to(
     store: Store, time: StoreTime
 ) -> None:

@@ -42,13 +42,15 @@ BEGIN
 END
 $$;
 
--- take_tokens: tasks of these lanes, with these keys, have been claimed (one entry each). Needs the lock
--- of the room.
+-- take_tokens: tasks of these lanes, with these keys, have been claimed (one entry each). A token of a key
+-- that came meanwhile, and is still there, is one that nobody has been told of: that moment stays. Needs
+-- the lock of the room.
 CREATE OR REPLACE FUNCTION taskyard.take_tokens(p_now bigint, p_lanes integer[], p_keys text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_one  record;
-    v_full bigint;
+    v_one    record;
+    v_full   bigint;
+    v_untold bigint;
 BEGIN
     FOR v_one IN
         SELECT l.no, l.rate_interval AS gap, l.rate_burst AS burst, c.n
@@ -71,8 +73,14 @@ BEGIN
                CROSS JOIN LATERAL taskyard.key_rule(c.key) AS r
          WHERE r.o_interval IS NOT NULL
     LOOP
-        v_full := greatest(taskyard.full_at(0, v_one.key), p_now) + v_one.n * v_one.gap;
-        PERFORM taskyard.set_key_bucket(p_now, v_one.key, v_one.gap, v_one.burst, v_full);
+        SELECT b.full_at, b.opens_at INTO v_full, v_untold FROM taskyard.buckets AS b
+         WHERE b.lane = 0 AND b.key = v_one.key ORDER BY b.entry DESC LIMIT 1;
+        v_full := greatest(v_full, p_now) + v_one.n * v_one.gap;
+        IF v_untold <= p_now AND taskyard.tokens(v_one.gap, v_one.burst, v_full, p_now) > 0 THEN
+            PERFORM taskyard.set_bucket(0, v_one.key, v_full, v_untold);
+        ELSE
+            PERFORM taskyard.set_key_bucket(p_now, v_one.key, v_one.gap, v_one.burst, v_full);
+        END IF;
     END LOOP;
 END
 $$;

@@ -193,24 +193,22 @@ BEGIN
 END
 $$;
 
--- set_key_rule: set or (NULL) remove a rule, and wake as many as it lets in.
+-- set_key_rule: set or (NULL) remove a rule, and wake as many as there is room for, by tokens too that
+-- nobody has been told of.
 CREATE OR REPLACE FUNCTION taskyard.set_key_rule(
     p_clock bigint, p_pattern text, p_limit integer, p_rate text, p_interval bigint, p_burst integer,
     p_detail text, p_actor text) RETURNS void
 LANGUAGE plpgsql
 {careful_plans} AS $$
 DECLARE
-    v_now    bigint;
-    v_keys   text[];
-    v_before integer[];
-    v_gained bigint[];
+    v_now  bigint;
+    v_keys text[];
 BEGIN
     PERFORM taskyard.lock_room();
     v_now := taskyard.moment(p_clock);
     SELECT array_agg(k.key) INTO v_keys
       FROM (SELECT w.key FROM taskyard.waited_keys() AS w
              UNION SELECT b.key FROM taskyard.buckets AS b WHERE b.lane = 0 AND b.full_at > v_now) AS k;
-    v_before := taskyard.key_rooms(v_now, v_keys);
     IF p_limit IS NULL THEN
         DELETE FROM taskyard.key_rules WHERE pattern = p_pattern;
     ELSE
@@ -222,9 +220,7 @@ BEGIN
                rate_interval = excluded.rate_interval, rate_burst = excluded.rate_burst;
     END IF;
     IF v_keys IS NOT NULL THEN
-        SELECT array_agg(k.room - greatest(k.before, 0) ORDER BY k.at) INTO v_gained
-          FROM unnest(taskyard.key_rooms(v_now, v_keys), v_before) WITH ORDINALITY AS k (room, before, at);
-        PERFORM taskyard.wake(v_now, v_keys, v_gained);
+        PERFORM taskyard.wake(v_now, v_keys, taskyard.key_rooms(v_now, v_keys)::bigint[]);
         -- Who is parked, or will be, waits for the tokens of the rate there is now.
         PERFORM taskyard.set_key_bucket(v_now, k.key, r.o_interval, r.o_burst, taskyard.full_at(0, k.key))
            FROM unnest(v_keys) AS k (key) CROSS JOIN LATERAL taskyard.key_rule(k.key) AS r

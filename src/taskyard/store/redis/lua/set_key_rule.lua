@@ -3,12 +3,12 @@
 -- args: pattern, actor, rule as text or nil to remove it, what the audit trail says of it
 
 local pattern, actor, rule, detail = args[1], args[2], args[3], args[4]
--- The room before, of keys somebody waits for; false of others that tokens are missing from.
-local before = {}
+-- The keys somebody waits for, and those that tokens are missing from.
+local concerned = {}
 for _, name in ipairs(call('ZRANGEBYSCORE', K.buckets, '(' .. whole(now), '+inf')) do
-  if sub(name, 1, 2) == 'k=' then before[sub(name, 3)] = false end
+  if sub(name, 1, 2) == 'k=' then concerned[sub(name, 3)] = true end
 end
-each_waited_key(function(key) before[key] = room_in(key) end)
+each_waited_key(function(key) concerned[key] = true end)
 local key = home_of(pattern)
 if rule then
   call('HSET', key, pattern, rule)
@@ -16,9 +16,9 @@ else
   call('HDEL', key, pattern)
 end
 forget_rules()
-for used, old in pairs(before) do
-  local room, rate = room_in(used), rate_of(used)
-  if old and room > old then wake_waiters(used, room - old) end
+for used in pairs(concerned) do
+  local rate = rate_of(used)
+  wake_waiters(used, limit_of(used)) -- those too whom a token has come for that they do not know of
   if rate then
     tell_waiters(used, rate)
   else

@@ -140,12 +140,14 @@ local function use_rate(search, name, rate)
   end
 end
 
--- Whoever waits for a rate that was used is told when there is a token more.
+-- Whoever waits for a rate that was used is told when there is a token more. A token of a key that
+-- came meanwhile, and is still there, is one that nobody has been told of: that moment stays.
 local function tell_who_waits()
   each_used(function(name, rate)
-    local is_key = name:sub(1, 2) == 'k='
-    if tokens_in(name, rate) == 0 or (is_key and is_waited_for(name:sub(3))) then
+    if tokens_in(name, rate) == 0 then
       tell_of(name, rate, true)
+    elseif name:sub(1, 2) == 'k=' and is_waited_for(name:sub(3)) then
+      call('ZADD', K.due, 'LT', whole(opens_at(name, rate)), name)
     end
   end)
 end
