@@ -65,6 +65,19 @@ async def test_a_parked_or_a_paused_one_gets_the_new_payload_too(
     assert (await seen(store, idle)).state is State.PAUSED
 
 
+@pytest.mark.spec("engine-10", "engine-15")
+async def test_one_that_waits_for_a_key_goes_on_waiting_for_it(store: Store) -> None:
+    worker = await node(store)
+    holder = await running(store, worker, keys=("k",))
+    first = await enqueued(store, dedup=ONCE, keys=("k",))
+
+    assert await clash(store, dedup=REPLACE, payload="[1]") == Duplicate(first, changed=True)
+    assert (await seen(store, first)).parked_on == "k"
+    await complete(store, holder)
+    claimed = await worker.claim_one()
+    assert (claimed.id, claimed.payload) == (first, "[1]")
+
+
 @pytest.mark.spec("engine-15")
 @pytest.mark.parametrize("dedup", [REPLACE, DEBOUNCE], ids=["replace", "debounce"])
 async def test_a_running_one_keeps_its_payload(store: Store, dedup: Dedup) -> None:

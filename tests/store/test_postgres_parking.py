@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
+from taskyard.domain.task import Clash, Dedup, Duplicate
 from taskyard.store.postgres.turn import TURN, turn_args
-from tests.conformance.verbs import enqueued, new, node, running, seen, succeeded
+from tests.conformance.verbs import complete, enqueued, new, node, running, seen, succeeded
 from tests.store.postgres_place import connected, someone_waits, yard
 
 KEYS = 100
@@ -55,3 +56,22 @@ async def test_nobody_is_parked_on_a_key_that_has_come_free_meanwhile() -> None:
         task_id = await saving
         assert (await seen(place.store, task_id)).parked_on is None
         assert await worker.claim_ids() == [task_id]
+
+
+@pytest.mark.spec("engine-10", "engine-15", "engine-29")
+async def test_who_is_being_changed_when_its_key_comes_free_gets_its_turn() -> None:
+    async with yard() as place, connected() as caller:
+        worker = await node(place.store)
+        holder = await running(place.store, worker, keys=("k",))
+        parked = await enqueued(place.store, keys=("k",), dedup=Dedup("d"))
+        async with caller.transaction():
+            newer = new(payload="[1]", dedup=Dedup("d", clash=Clash.REPLACE))
+            assert await place.store.enqueue_in(caller, [newer]) == [
+                Duplicate(parked, changed=True)
+            ]
+            await complete(place.store, holder)
+            assert await worker.claim() == []
+
+        await place.store.promote()
+        claimed = await worker.claim_one()
+        assert (claimed.id, claimed.payload) == (parked, "[1]")

@@ -149,7 +149,8 @@ $$;
 
 -- change_waiting: give a task that waits the payload, and perhaps the later time, of one that it stands in
 -- the way of; false if it does not wait. What may be claimed is put back as a new row: a claim that has
--- seen the old one does not get it with the old payload.
+-- seen the old one does not get it with the old payload. What is parked stays so: whoever would wake it
+-- meanwhile passes it over, and it is looked at a second time.
 CREATE OR REPLACE FUNCTION taskyard.change_waiting(
     p_no bigint, p_payload text, p_run_at bigint, p_joined boolean) RETURNS boolean
 LANGUAGE plpgsql AS $$
@@ -180,18 +181,10 @@ BEGIN
                    deadline, node, rank, grp, urgency FROM gone;
             EXIT;
         END IF;
-        SELECT r.ctid INTO v_place FROM taskyard.parked AS r
-         WHERE r.key = ANY (t.keys) AND r.lane = t.lane AND r.route = t.route
-           AND r.priority = ANY (ARRAY[0, t.priority]::smallint[]) AND r.seq = t.seq FOR UPDATE;
-        IF FOUND THEN
-            -- Looked at again, for whoever wakes it meanwhile passes it over.
-            WITH gone AS (DELETE FROM taskyard.parked WHERE ctid = v_place RETURNING *)
-            INSERT INTO taskyard.ready (seq, no, lane, route, attempt, charged, losses, priority, special,
-                                        reason, keys, dedup, deadline, node, rank, grp, urgency)
-            SELECT seq, no, lane, route, attempt, charged, losses, priority, special, reason, keys, dedup,
-                   deadline, node, rank, grp, urgency FROM gone;
-            EXIT;
-        END IF;
+        PERFORM 1 FROM taskyard.parked AS r
+          WHERE r.key = ANY (t.keys) AND r.lane = t.lane AND r.route = t.route
+            AND r.priority = ANY (ARRAY[0, t.priority]::smallint[]) AND r.seq = t.seq FOR UPDATE;
+        EXIT WHEN FOUND;
         SELECT p.ctid, p.run_at INTO v_place, v_due FROM taskyard.pending AS p WHERE p.no = p_no FOR UPDATE;
         IF FOUND THEN
             IF p_run_at > v_due THEN
