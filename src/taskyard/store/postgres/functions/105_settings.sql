@@ -16,6 +16,11 @@ BEGIN
     v_now := taskyard.moment(p_clock);
     INSERT INTO taskyard.lanes (name) VALUES (p_name) ON CONFLICT (name) DO NOTHING;
     SELECT * INTO v_before FROM taskyard.lanes AS l WHERE l.name = p_name FOR UPDATE;
+    IF v_before.capacity IS NULL AND p_change ->> 'capacity' IS NOT NULL THEN
+        -- What claims take of a lane without one, they take outside the lock of the room: those under way
+        -- end first and are counted, and those that come then find the capacity.
+        PERFORM taskyard.lock_nodes(ARRAY(SELECT n.lease FROM taskyard.nodes AS n));
+    END IF;
     IF p_change ?| ARRAY['order', 'ageing'] THEN
         UPDATE taskyard.lanes
            SET lane_order = coalesce(p_change ->> 'order', v_before.lane_order),
