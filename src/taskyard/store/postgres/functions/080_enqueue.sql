@@ -564,7 +564,7 @@ BEGIN
 END
 $$;
 
--- no_place: why a lane takes no more; NULL if it does. Needs the lock of the lane.
+-- ended_badly: whether one of these has ended otherwise than completed.
 CREATE OR REPLACE FUNCTION taskyard.ended_badly(p_ids text[]) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -573,6 +573,7 @@ BEGIN
 END
 $$;
 
+-- no_place: why a lane takes no more; NULL if it does. Needs the lock of the lane.
 CREATE OR REPLACE FUNCTION taskyard.no_place(p_lane integer) RETURNS text
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
