@@ -31,7 +31,7 @@ SAVED = """SELECT to_jsonb(t) - 'id' - 'no' - 'seq' - 'created_at' - 'run_at' AS
 PRIORITIES = """SELECT array_agg(DISTINCT r.priority)
   FROM taskyard.ready AS r JOIN taskyard.tasks AS t USING (no) WHERE t.id = ANY ($1)"""
 
-pytestmark = pytest.mark.spec("engine-1", "engine-28")
+pytestmark = pytest.mark.spec("engine-15", "engine-16", "engine-29")
 
 
 @pytest.fixture
