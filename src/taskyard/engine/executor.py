@@ -119,6 +119,7 @@ class CoroutineExecutor:
                 job.cancel = _gone
                 self._suspend = turn.is_broken
                 if turn.is_broken or runner.cancelling() or _is_changed(fresh):
+                    turn.is_over = True
                     while runner.cancelling():
                         runner.uncancel()
                     self._done(job, outcome)
