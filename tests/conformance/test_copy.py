@@ -205,6 +205,29 @@ async def test_what_waits_for_others_goes_on_waiting(stores: tuple[Store, Store]
     assert claimed["interrupted"].checkpoint == '{"page": "☃"}'
 
 
+@pytest.mark.spec("engine-27", "engine-17")
+async def test_a_dependent_waits_on_for_those_it_waited_for(stores: tuple[Store, Store]) -> None:
+    source, target = stores
+    worker = await node(source)
+    again = await running(source, worker, id="again")
+    await enqueued(source, "other", id="other")
+    needed = ("again", "other")
+    await enqueued(source, id="gathers", depends_on=needed, on_failure=OnFailure.RUN)
+    await source.finish([failed(again, retry=False)])
+    await source.retry("again", actor="ann")  # "gathers" has seen it end and waits for it no more
+    await source.retire(worker.lease)
+    [waits] = (await source.explain("gathers")).waits
+    assert waits.text.endswith(": other")
+
+    await copy(source, target, actor="ann")
+
+    assert (await target.explain("gathers")).waits == (waits,)
+    await complete(target, await (await node(target)).claim_one())
+    assert (await state_of(target, "gathers"))[0] is State.PENDING
+    await complete(target, await (await node(target, kinds=("other",))).claim_one())
+    assert (await state_of(target, "gathers"))[0] is State.QUEUED
+
+
 @pytest.mark.spec("engine-27", "engine-17", "lifecycle-15")
 async def test_what_is_depended_on_is_kept_in_the_other_store_too(
     stores: tuple[Store, Store],

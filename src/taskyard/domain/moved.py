@@ -16,6 +16,11 @@ class Moved(msgspec.Struct, frozen=True):
     dedup_until: Until | None = None
     dedup_kept: bool = False  # it is the one that keeps its dedup key now
     rank: int = 0  # of a queued one, by which its lane orders it
+    unmet: tuple[str, ...] = ()  # of those it depends on: whose end it still waits for
+
+    @property
+    def _waits_for_others(self) -> bool:
+        return self.task.waits_for > 0 and self.task.state in (State.PENDING, State.PAUSED)
 
     def settled(self) -> Moved:
         """Without what belongs to the store it is in: the same in every store."""
@@ -23,6 +28,7 @@ class Moved(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(
             self,
             rank=self.rank if task.state is State.QUEUED else 0,
+            unmet=self.unmet if self._waits_for_others else (),
             task=msgspec.structs.replace(
                 task,
                 timeout=seconds(micros(task.timeout)),

@@ -24,7 +24,7 @@ _SETTINGS = "SELECT taskyard.import_settings($1, $2, $3, $4)"
 
 class _Page(msgspec.Struct):
     tasks: list[Task]
-    beside: list[tuple[Until | None, bool, int]]
+    beside: list[tuple[Until | None, bool, int, tuple[str, ...]]]
 
 
 async def export(database: Database, after: int | None, limit: int) -> list[Moved]:
@@ -77,6 +77,7 @@ def _row(moved: Moved) -> dict[str, Any]:
         "dedup_until": moved.dedup_until,
         "dedup_kept": moved.dedup_kept,
         "rank": moved.rank,
+        "unmet": moved.unmet,
         "timeout": micros(task.timeout),
     }
 

@@ -18,13 +18,19 @@ _life = msgspec.msgpack.Decoder(Life).decode
 
 
 async def export(ask: Ask, after: int | None, limit: int) -> list[Moved]:
-    _, answer = await ask("find", list(State), None, None, None, limit, after)
+    _, answer, unmet = await ask("find", list(State), None, None, None, limit, after, True)
     with reading():
         untils = [given(_definition(packed).until) for packed in answer[1]]
         lives = [_life(packed) for packed in answer[2]]
     return [
-        Moved(task, None if until is None else Until(until), bool(life.dedup_kept), _rank(life))
-        for task, until, life in zip(whole_tasks(answer), untils, lives, strict=True)
+        Moved(
+            task,
+            None if until is None else Until(until),
+            bool(life.dedup_kept),
+            _rank(life),
+            tuple(one.decode() for one in ids),
+        )
+        for task, until, life, ids in zip(whole_tasks(answer), untils, lives, unmet, strict=True)
     ]
 
 
@@ -59,6 +65,7 @@ def task_row(moved: Moved) -> dict[str, Any]:
         "checkpoint": task.checkpoint,
         "depends_on": task.depends_on,
         "waits_for": task.waits_for,
+        "unmet": moved.unmet,
         "on_failure": task.on_failure,
     }
 

@@ -13,12 +13,13 @@ from taskyard.store.sqlite.names import lane_number, route_number
 from taskyard.store.sqlite.read import list_tasks
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
 
+_More = tuple[int, tuple[Until | None, bool, int, tuple[str, ...]]]
+
 
 def export(tx: Tx, after: int | None, limit: int) -> list[Moved]:
     tasks = list_tasks(tx, TaskQuery(after=after, limit=limit))
     asked = numbers(task.no for task in tasks)
-    rows = tx.rows(list[tuple[int, Until | None, bool, int]], tx.sql("copy")["more"], asked)
-    more = {no: (until, kept, rank) for no, until, kept, rank in rows}
+    more = dict(tx.rows(list[_More], tx.sql("copy")["more"], asked))
     return [Moved(task, *more[task.no]) for task in tasks]
 
 
@@ -35,22 +36,20 @@ def import_tasks(tx: Tx, moved: Sequence[Moved]) -> None:
     tx.run(sql["progress"], to_json(progress))
     points = [(task.no, task.checkpoint) for task in tasks if task.checkpoint is not None]
     tx.run(sql["checkpoints"], to_json(points))
-    _import_dependencies(tx, tasks)
+    _import_dependencies(tx, moved)
     tx.run(sql["failures"], to_json([row for task in tasks for row in _failures(task)]))
     tx.run(sql["keys"], to_json([(task.no, key) for task in tasks for key in task.keys]))
     tx.run(sql["numbers"], max(max(task.no, task.seq) for task in tasks))
 
 
-def _import_dependencies(tx: Tx, tasks: Sequence[Task]) -> None:
-    """Those it depends on were taken over before it: what has not ended of them is waited for."""
-    sql = tx.sql("copy")
+def _import_dependencies(tx: Tx, moved: Sequence[Moved]) -> None:
     edges = [
-        (task.no, place, one, int(task.waits_for > 0))
-        for task in tasks
-        for place, one in enumerate(task.depends_on)
+        (one.task.no, place, other, int(other in one.unmet))
+        for one in moved
+        for place, other in enumerate(one.task.depends_on)
     ]
     if edges:
-        tx.run(sql["dependencies"], to_json(edges))
+        tx.run(tx.sql("copy")["dependencies"], to_json(edges))
         tx.run(tx.sql("dependencies")["await"], to_json(sorted({edge[2] for edge in edges})))
 
 

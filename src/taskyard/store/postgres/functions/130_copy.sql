@@ -82,21 +82,20 @@ BEGIN
 END
 $$;
 
--- import_dependencies: of those of these tasks that have any. Who does not wait, or whose dependency has
--- ended, or was pruned where it comes from, counts it no more.
+-- import_dependencies: of those of these tasks that have any. Whose end each still waits for comes with it:
+-- one that has ended and was given a new life is waited for no more.
 CREATE OR REPLACE FUNCTION taskyard.import_dependencies(p_nos bigint[], p_tasks json) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     WITH given AS MATERIALIZED (
-        SELECT g.no, g.waits_for, g.depends_on
-          FROM json_to_recordset(p_tasks) AS g (no bigint, waits_for integer, depends_on json)
+        SELECT g.no, g.waits_for, g.depends_on, g.unmet
+          FROM json_to_recordset(p_tasks) AS g (no bigint, waits_for integer, depends_on json, unmet text[])
          WHERE g.no = ANY (p_nos) AND json_array_length(g.depends_on) > 0
     ), waiting AS (
         INSERT INTO taskyard.waits (no, waits_for) SELECT g.no, g.waits_for FROM given AS g
     )
     INSERT INTO taskyard.dependencies (no, place, on_no, met, on_id)
-    SELECT g.no, d.place, coalesce(t.no, 0),
-           g.waits_for = 0 OR t.no IS NULL OR EXISTS (SELECT 1 FROM taskyard.done AS e WHERE e.no = t.no), d.id
+    SELECT g.no, d.place, coalesce(t.no, 0), NOT d.id = ANY (g.unmet), d.id
       FROM given AS g
            CROSS JOIN LATERAL json_array_elements_text(g.depends_on) WITH ORDINALITY AS d (id, place)
            LEFT JOIN taskyard.tasks AS t ON t.id = d.id;

@@ -1,6 +1,5 @@
 -- explain.lua: the facts behind a task's waiting.
--- uses: lookup, reading, keys, figures, nodes
--- KEYS needs  HASH  no -> packed list of the ids it depends on
+-- uses: lookup, reading, keys, figures, nodes, needing
 -- args: id, how many tasks before it to count at most, how many unmet dependencies to name
 -- Answers {now, whole task, lane, yard paused, keys, nodes, how many come before it, when the rate of
 -- its lane has a token or false, ids of unmet dependencies, id of the head of a first in, first out
@@ -69,21 +68,10 @@ local function head_of(lane)
   end
 end
 
-local function unmet(most)
-  local packed, ids = (task[WAITS_FOR] or 0) > 0 and call('HGET', K.needs, no), {}
-  if not packed then return ids end
-  local needed = cmsgpack.unpack(packed)
-  for at, other in ipairs(get_many(K.ids, needed)) do
-    local dependency = other and #ids < most and load(other)
-    if dependency and not TERMINAL[dependency[STATE]] then ids[#ids + 1] = needed[at] end
-  end
-  return ids
-end
-
 local lane = lane_of(task)
 local row = lane_row(lane)
 return {
   whole(now), whole_tasks({ no }), lane_figures(lane), is_yard_paused() and 1 or 0, full, servers,
   count_before(tonumber(args[2])), cmsgpack.pack(opening('r=' .. lane, row[RATE]) or false),
-  unmet(args[3]), row[ORDER] == 'fifo' and head_of(lane) or false,
+  (task[WAITS_FOR] or 0) > 0 and unmet_of(no, args[3]) or {}, row[ORDER] == 'fifo' and head_of(lane) or false,
 }

@@ -1,8 +1,10 @@
 -- find.lua: tasks by filter, newest first.
--- uses: reading, names
+-- uses: reading, names, needing
 -- KEYS by_key  ZSET  key \0 no
--- args: states, lane, kind, key, limit, no of the last one seen; nil where there is no filter
--- Answers {where to go on or '', whole tasks}: a search by key stops after MAX_LOOKS.
+-- args: states, lane, kind, key, limit, no of the last one seen; nil where there is no filter; whether
+-- to tell whose end each waits for
+-- Answers {where to go on or '', whole tasks, ids of those each waits for if asked}: a search by key
+-- stops after MAX_LOOKS.
 
 local states, lane_name, kind, key, limit, after = args[1], args[2], args[3], args[4], args[5], args[6]
 local MAX_LOOKS, CHUNK_SIZE, MAX_CHUNK = 5000, 50, 500
@@ -123,4 +125,9 @@ if key then
   local nos, go_on = by_key()
   return { go_on, whole_tasks(nos) }
 end
-return { '', whole_tasks(by_stream()) }
+local nos, unmet = by_stream(), {}
+if not args[7] then return { '', whole_tasks(nos) } end
+for at, no in ipairs(nos) do
+  unmet[at] = unmet_of(no)
+end
+return { '', whole_tasks(nos), unmet }

@@ -7,7 +7,7 @@
 -- KEYS failures  HASH  no -> packed list of failed attempts
 -- KEYS checkpoints  HASH  no -> JSON
 -- args: rows of {no, seq, rank, definition, life without its stream and place, result, progress, failures,
--- checkpoint, depends_on, waits_for, on_failure}; nil or empty where there is none
+-- checkpoint, depends_on, waits_for, unmet, on_failure}; nil or empty where there is none
 
 -- As log_failure in parts/ending.lua keeps them.
 local function failure_log(failures)
@@ -23,12 +23,11 @@ local ID, KIND, LANE, DEDUP_KEY, REQUIRES = 1, 2, 3, 6, 8
 local numbers_here = {} -- id -> no, of this call
 
 -- Those it depends on have come before it; one that is not here had ended and was pruned.
-local function depend(no, ids)
+local function depend(no, ids, unmet)
   for _, id in ipairs(ids) do
     local other = numbers_here[id] or call('HGET', K.ids, id)
     local dependency = other and load(other)
-    local waits = dependency and not TERMINAL[dependency[STATE]]
-    put(K.dependents, id .. '\0' .. (waits and 'u' or 'm') .. no)
+    put(K.dependents, id .. '\0' .. (includes(unmet, id) and 'u' or 'm') .. no)
     if dependency then
       set_last(dependency, AWAITED, true)
       touch(other)
@@ -40,7 +39,7 @@ end
 local function take_extras(no, row, life)
   if #row.depends_on > 0 then
     set_last(life, WAITS_FOR, row.waits_for)
-    depend(no, row.depends_on)
+    depend(no, row.depends_on, row.unmet)
   end
   if #row.depends_on > 0 or row.on_failure ~= 'cancel' then
     set_last(life, ON_FAILURE, row.on_failure)

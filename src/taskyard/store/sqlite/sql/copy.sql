@@ -1,5 +1,9 @@
--- :more  how long these keep their dedup key, whether they do now, and their rank
-SELECT json_group_array(json_array(t.no, t.dedup_until, json(iif(t.dedup_held = 1, 'true', 'false')), t.rank))
+-- :more  how long these keep their dedup key, whether they do now, their rank, and whose end they wait for
+SELECT json_group_array(json_array(
+           t.no, json_array(
+               t.dedup_until, json(iif(t.dedup_held = 1, 'true', 'false')), t.rank,
+               json((SELECT json_group_array(d.id) FROM (
+                   SELECT id FROM taskyard_dependencies WHERE no = t.no AND unmet = 1 ORDER BY place) AS d)))))
   FROM jsonb_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value
 
 -- :tasks  take these over as they are; what is here already stays
@@ -29,11 +33,9 @@ INSERT OR IGNORE INTO taskyard_progress (no, progress) SELECT value ->> 0, value
 -- :checkpoints
 INSERT OR IGNORE INTO taskyard_checkpoints (no, checkpoint) SELECT value ->> 0, value ->> 1 FROM jsonb_each(?1)
 
--- :dependencies  what has not ended of them is waited for, by those that wait at all (?1: the fourth)
+-- :dependencies
 INSERT OR IGNORE INTO taskyard_dependencies (no, place, id, unmet)
-SELECT v.value ->> 0, v.value ->> 1, v.value ->> 2,
-       v.value ->> 3 AND EXISTS (SELECT 1 FROM taskyard_tasks AS t WHERE t.id = v.value ->> 2 AND t.ended_at IS NULL)
-  FROM jsonb_each(?1) AS v
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM jsonb_each(?1)
 
 -- :failures
 INSERT OR IGNORE INTO taskyard_failures (no, attempt, reason, at, started_at, node, type, message, stack)
