@@ -54,3 +54,14 @@ def test_the_counts_come_as_json(taskyard: Program) -> None:
     counts = taskyard.json("copy", taskyard.url, fresh_url("sqlite", taskyard.folder))
 
     assert counts["queued"] == sum(counts.values()) == 1
+
+
+def test_it_says_that_the_target_is_paused_like_the_source(taskyard: Program) -> None:
+    there = fresh_url("sqlite", taskyard.folder)
+    taskyard.enqueue("greet", "name=x")
+    taskyard("pause")
+
+    told = taskyard("copy", taskyard.url, there)
+
+    assert told.endswith(f"{there} is paused too, as the source was before\n")
+    assert taskyard.json("stats", "--url", there)["paused"]

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from taskyard.domain.clock import SECOND
 from taskyard.domain.cron import Cron, Ticks
 from taskyard.domain.errors import CannotCopy
 from taskyard.domain.lane import Order
@@ -18,7 +19,7 @@ from taskyard.domain.rate import Rate
 from taskyard.domain.state import State
 from taskyard.domain.task import Dedup, Duplicate, Enqueued, OnFailure, Progress, Until
 from taskyard.store.copy import copy, difference, pages
-from taskyard.store.port import Store
+from taskyard.store.port import Store, YardPause
 from tests.conformance.pruning import prune_all
 from tests.conformance.test_namespaces import opened
 from tests.conformance.verbs import (
@@ -296,6 +297,7 @@ async def test_an_interrupted_copy_is_made_again(pair: tuple[str, str]) -> None:
         assert await difference(source, target) is None
         assert await target.counts() == await source.counts()
         assert (await target.audit(limit=1000))[::-1][: len(history)] == history
+        assert await target.yard_paused() is None  # it was a copy that paused the source
 
 
 async def test_a_target_with_other_tasks_is_refused(pair: tuple[str, str]) -> None:
@@ -325,7 +327,7 @@ async def test_a_source_at_work_is_refused(pair: tuple[str, str]) -> None:
             await copy(source, target, actor="ann")
 
         assert not any((await target.counts()).values())
-        assert not await source.yard_paused()
+        assert await source.yard_paused() is None
 
 
 async def test_a_yard_is_not_copied_onto_itself(pair: tuple[str, str]) -> None:
@@ -335,18 +337,59 @@ async def test_a_yard_is_not_copied_onto_itself(pair: tuple[str, str]) -> None:
         with pytest.raises(CannotCopy, match="the same yard"):
             await copy(source, target, actor="ann")
 
-        assert not await source.yard_paused()
+        assert await source.yard_paused() is None
 
 
-async def test_a_refused_copy_leaves_a_paused_yard_paused(pair: tuple[str, str]) -> None:
+@pytest.mark.parametrize("seconds", [None, 3600])
+async def test_a_refused_copy_leaves_a_paused_yard_paused(
+    pair: tuple[str, str], seconds: int | None
+) -> None:
     async with opened(pair[0]) as source, opened(pair[1]) as target:
-        await source.pause_yard(True, actor="bob")
+        pause = await paused_for(source, seconds)
         await node(source)
 
         with pytest.raises(CannotCopy):
             await copy(source, target, actor="ann")
 
-        assert await source.yard_paused()
+        assert await source.yard_paused() == pause
+
+
+@pytest.mark.spec("engine-27")
+@pytest.mark.parametrize("seconds", [None, 3600])
+async def test_a_yard_that_was_paused_goes_on_as_a_paused_one(
+    pair: tuple[str, str], seconds: int | None
+) -> None:
+    async with opened(pair[0]) as source, opened(pair[1]) as target:
+        pause = await paused_for(source, seconds)
+        worker = await node(source)
+        with pytest.raises(CannotCopy):
+            await copy(source, target, actor="ann")
+        await source.retire(worker.lease)
+
+        for _ in range(2):  # the second finds what an interrupted one leaves
+            await copy(source, target, actor="ann")
+
+        assert await target.yard_paused() == pause
+        assert await source.yard_paused() == YardPause(None)
+
+
+@pytest.mark.spec("engine-27")
+async def test_what_was_done_to_a_yard_behind_a_copy_counts(pair: tuple[str, str]) -> None:
+    async with opened(pair[0]) as source, opened(pair[1]) as target:
+        await paused_for(source, None)
+        await copy(source, target, actor="ann")
+        await source.pause_yard(False, actor="bob")
+
+        await copy(source, target, actor="ann")
+
+        assert await target.yard_paused() is None
+
+
+async def paused_for(store: Store, seconds: int | None) -> YardPause:
+    """The yard, by an operator, for so long."""
+    until = None if seconds is None else await store.now() + seconds * SECOND
+    await store.pause_yard(True, until=until, actor="bob")
+    return YardPause(until)
 
 
 async def test_a_target_at_work_is_refused(pair: tuple[str, str]) -> None:

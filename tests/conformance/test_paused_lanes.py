@@ -6,7 +6,7 @@ import pytest
 
 from taskyard.domain.clock import SECOND
 from taskyard.domain.lane import LaneChange
-from taskyard.store.port import Promoted, Store
+from taskyard.store.port import Promoted, Store, YardPause
 from tests.conformance.places import StoreTime
 from tests.conformance.verbs import audited, change, enqueued, lane_of, node, pause
 
@@ -140,13 +140,14 @@ async def test_a_yard_told_anew_forgets_the_moment(
 
 @pytest.mark.spec("lifecycle-2")
 async def test_whether_the_yard_is_paused_can_be_asked(store: Store, time: StoreTime) -> None:
-    assert not await store.yard_paused()
+    assert await store.yard_paused() is None
     await store.pause_yard(True, actor="ann")
-    assert await store.yard_paused()
-    await store.pause_yard(True, until=await store.now() + 60 * SECOND, actor="ann")
-    assert await store.yard_paused()
+    assert await store.yard_paused() == YardPause(None)
+    until = await store.now() + 60 * SECOND
+    await store.pause_yard(True, until=until, actor="ann")
+    assert await store.yard_paused() == YardPause(until)
     await time.advance(60)
-    assert not await store.yard_paused()
+    assert await store.yard_paused() is None
     await store.pause_yard(True, actor="ann")
     await store.pause_yard(False, actor="ann")
-    assert not await store.yard_paused()
+    assert await store.yard_paused() is None

@@ -35,14 +35,17 @@ def copy(
 
     The source is paused first and stays so. An interrupted copy can be made again.
     """
-    counts = asyncio.run(_copy(Yard(from_url), Yard(to_url), wait=wait))
+    counts, paused = asyncio.run(_copy(Yard(from_url), Yard(to_url), wait=wait))
     if as_json:
         print_json({state: counts[state] for state in State})
     else:
         show(Text(_told(counts)), Text(f"{without_secrets(from_url)} stays paused"))
+        if paused:
+            show(Text(f"{without_secrets(to_url)} is paused too, as the source was before"))
 
 
-async def _copy(source: Yard, target: Yard, *, wait: bool) -> Mapping[State, int]:
+async def _copy(source: Yard, target: Yard, *, wait: bool) -> tuple[Mapping[State, int], bool]:
+    """Answers how many tasks are in each state of the target, and whether it is paused."""
     if not await source.exists():
         raise NoYard(f"there is no yard at {without_secrets(source.url)}")
     async with AsyncExitStack() as stack:
@@ -51,13 +54,14 @@ async def _copy(source: Yard, target: Yard, *, wait: bool) -> Mapping[State, int
         total = sum((await source.counts()).values())
         bars = stack.enter_context(progress_bars())
         shown = {step: bars.add_task(step, total=total) for step in ("copy", "compare")}
-        return await copy_store(
+        counts = await copy_store(
             source.store,
             target.store,
             actor=actor(),
             wait=wait,
             told=lambda step, count: bars.advance(shown[step], count),
         )
+        return counts, await target.is_paused()
 
 
 def _told(counts: Mapping[State, int]) -> str:

@@ -9,13 +9,13 @@ there already.
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 
 from taskyard.domain.errors import CannotCopy
 from taskyard.domain.moved import Moved
 from taskyard.domain.state import State
-from taskyard.store.port import Store
+from taskyard.store.port import Store, YardPause
+from taskyard.store.standstill import operators_pause, pause, set_pause
 
 FIRST_PAGE = 100
 MAX_PAGE = 1000
@@ -29,17 +29,20 @@ Told = Callable[[str, int], None]
 async def copy(
     source: Store, target: Store, *, actor: str, wait: bool = False, told: Told = lambda *_: None
 ) -> Mapping[State, int]:
-    """Copy, compare, and let the target go on; answers how many tasks are in each state there."""
+    """Copy, compare, and let the target go on, or be paused as its operator had paused the source.
+
+    Answers how many tasks are in each state there.
+    """
     await _refuse_strangers(source, target)
-    was_paused = await source.yard_paused()
+    was, found = await source.yard_paused(), await operators_pause(source)
     try:
-        await _pause(source, target, actor)
+        await pause(source, target, actor, found)
         await _quiet(source, wait=wait)
         if await target.nodes():
             raise CannotCopy("workers are running on the target; stop them first")
     except CannotCopy:
-        if not was_paused:
-            await source.pause_yard(False, actor=actor)
+        if was != YardPause(None):
+            await set_pause(source, was, actor)
         raise
     await _copy_audit(source, target)
     await target.pause_yard(True, actor=actor)
@@ -50,7 +53,7 @@ async def copy(
         await target.import_tasks(page)
         told("copy", len(page))
     counts = await _compare(source, target, told)
-    await target.pause_yard(False, actor=actor)
+    await set_pause(target, found, actor)
     return counts
 
 
@@ -121,13 +124,6 @@ async def difference(source: Store, target: Store, told: Told = lambda *_: None)
             return moved.task.id
         told("compare", 1)
     return None
-
-
-async def _pause(source: Store, target: Store, actor: str) -> None:
-    mark = f"{actor} (copy {secrets.token_hex(4)})"
-    await source.pause_yard(True, actor=mark)
-    if any(line.actor == mark for line in await target.audit(limit=10)):
-        raise CannotCopy("source and target are the same yard")
 
 
 async def _quiet(source: Store, *, wait: bool) -> None:

@@ -74,6 +74,10 @@ class Rescued(msgspec.Struct, frozen=True):
     verdicts: list[Verdict]
 
 
+class YardPause(msgspec.Struct, frozen=True):
+    until: Instant | None  # None: until somebody lets it go on
+
+
 class Cancellation(StrEnum):
     DONE = "cancelled"  # it was waiting and is cancelled now
     ASKED = "asked"  # it runs and its body has been asked to stop
@@ -231,8 +235,8 @@ class Store(Protocol):
     async def pause_yard(self, paused: bool, *, until: Instant | None = None, actor: str) -> None:
         """Start nothing new in any lane, perhaps until some moment, or go on."""
 
-    async def yard_paused(self) -> bool:
-        """Whether nothing new is started in any lane."""
+    async def yard_paused(self) -> YardPause | None:
+        """Whether nothing new is started in any lane, and until when."""
 
     # --- nodes ---
 

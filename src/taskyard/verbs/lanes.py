@@ -93,7 +93,7 @@ class LaneVerbs(Ground):
 
     async def is_paused(self) -> bool:
         """Whether nothing new is started in any lane."""
-        return await self.store.yard_paused()
+        return await self.store.yard_paused() is not None
 
     async def resume(self, *, actor: str = DEFAULT_ACTOR) -> None:
         await self.store.pause_yard(False, actor=actor)

@@ -35,6 +35,7 @@ from taskyard.store.port import (
     Rescued,
     Schema,
     Turn,
+    YardPause,
 )
 from taskyard.store.postgres import copy, crons, nodes, operate, read, settings, statistics
 from taskyard.store.postgres import prune as pruning
@@ -229,8 +230,9 @@ class PostgresStore:
     async def keys(self, limit: int = 100) -> list[Key]:
         return await self._database.read(list[Key], "keys", limit)
 
-    async def yard_paused(self) -> bool:
-        return await self._database.read(bool, "yard_paused", self._now)
+    async def yard_paused(self) -> YardPause | None:
+        pauses = await self._database.read(list[YardPause], "yard_paused", self._now)
+        return pauses[0] if pauses else None
 
     async def key_rules(self) -> list[KeyRule]:
         return await self._database.read(list[KeyRule], "key_rules")

@@ -20,7 +20,7 @@ from taskyard.domain.state import (
     require_revivable,
 )
 from taskyard.domain.task import check_priority
-from taskyard.store.port import Cancellation, Pausing
+from taskyard.store.port import Cancellation, Pausing, YardPause
 from taskyard.store.redis.figures import ageing_row, rate_row, rule_text
 from taskyard.store.redis.rows import or_false
 
@@ -121,6 +121,13 @@ def key_rule(pattern: str, limit: int | None, rate: Rate | None) -> tuple[str | 
     rule.check()
     often = "" if rate is None else f", {rate.starts} in {rate.seconds:g} s, burst {rate.burst}"
     return rule_text(rule), f"limit {limit}{often}"
+
+
+def yard_pause(answer: bytes | None) -> YardPause | None:
+    """From what lua/yard_paused.lua answers."""
+    if answer is None:
+        return None
+    return YardPause(None if answer == b"1" else int(answer))
 
 
 def _reason(actor: str) -> Reason:

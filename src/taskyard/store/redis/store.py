@@ -35,6 +35,7 @@ from taskyard.store.port import (
     Rescued,
     Schema,
     Turn,
+    YardPause,
 )
 from taskyard.store.prune import begun
 from taskyard.store.redis import (
@@ -274,8 +275,8 @@ class RedisStore:
     async def keys(self, limit: int = 100) -> list[Key]:
         return [figures.key(packed) for packed in await self._read("keys", limit)]
 
-    async def yard_paused(self) -> bool:
-        return bool(await self._read("yard_paused"))
+    async def yard_paused(self) -> YardPause | None:
+        return operate.yard_pause(await self._read("yard_paused"))
 
     async def key_rules(self) -> list[KeyRule]:
         rules = await self._read("key_rules")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from taskyard.domain.clock import Instant
 from taskyard.domain.node import Hold
 from taskyard.domain.state import State, require
-from taskyard.store.port import Pausing
+from taskyard.store.port import Pausing, YardPause
 from taskyard.store.sqlite import keys
 from taskyard.store.sqlite.operate import by_hand, look, queue
 from taskyard.store.sqlite.tx import Tx
@@ -44,6 +44,12 @@ def resume(tx: Tx, task_id: str, actor: str) -> None:
 def checkpoint(tx: Tx, hold: Hold, data: str) -> bool:
     kept = tx.run(tx.sql("pausing")["checkpoint"], hold.no, hold.attempt, hold.lease, data)
     return kept > 0
+
+
+def yard_paused(tx: Tx) -> YardPause | None:
+    if not tx.value(tx.sql("read")["yard_paused"], tx.now):
+        return None
+    return YardPause(tx.value(tx.sql("pausing")["paused_until"]))
 
 
 def pause_yard(tx: Tx, paused: bool, until: Instant | None, actor: str) -> None:

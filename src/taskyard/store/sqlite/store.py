@@ -37,6 +37,7 @@ from taskyard.store.port import (
     Rescued,
     Schema,
     Turn,
+    YardPause,
 )
 from taskyard.store.prune import begun
 from taskyard.store.sqlite import claim as claiming
@@ -282,8 +283,8 @@ class SqliteStore:
     async def keys(self, limit: int = 100) -> list[Key]:
         return await self._read(lambda tx: keys.list_keys(tx, limit))
 
-    async def yard_paused(self) -> bool:
-        return bool(await self._read(lambda tx: tx.value(tx.sql("read")["yard_paused"], tx.now)))
+    async def yard_paused(self) -> YardPause | None:
+        return await self._read(pausing.yard_paused)
 
     async def key_rules(self) -> list[KeyRule]:
         return await self._read(keys.rule_list)

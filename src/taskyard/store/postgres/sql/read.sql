@@ -46,8 +46,9 @@ SELECT coalesce(json_agg(json_build_object(
                  UNION SELECT key FROM taskyard.waited_keys()) AS n
          ORDER BY waiting DESC, n.key LIMIT $1) AS k
 
--- :yard_paused
-SELECT to_json(taskyard.yard_paused(taskyard.moment($1)))
+-- :yard_paused  the pause, if it is
+SELECT coalesce(json_agg(json_build_object('until', nullif(m.value, '')::bigint)), '[]')
+  FROM taskyard.meta AS m WHERE m.name = 'paused_until' AND taskyard.yard_paused(taskyard.moment($1))
 
 -- :key_rules
 SELECT coalesce(json_agg(json_build_object('pattern', pattern, 'limit', key_limit, 'rate', rate::json)

@@ -1,4 +1,4 @@
--- yard_paused.lua: whether nothing new is started in any lane.
+-- yard_paused.lua: whether nothing new is started in any lane. Answers 1, or until when, or nothing.
 -- uses: tasks
 
-return is_yard_paused() and 1 or 0
+return is_yard_paused() and call('HGET', K.meta, 'paused')

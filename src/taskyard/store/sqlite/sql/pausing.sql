@@ -19,6 +19,9 @@ SELECT no, ?4 FROM taskyard_tasks
 -- :pause_yard
 UPDATE taskyard_meta SET value = iif(name = 'paused', ?1, ?2) WHERE name IN ('paused', 'paused_until')
 
+-- :paused_until
+SELECT value FROM taskyard_meta WHERE name = 'paused_until'
+
 -- :yard_over  whether the yard was paused until now
 SELECT value <= ?1 FROM taskyard_meta WHERE name = 'paused_until'
 
