@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signal import SIGTERM
+from signal import SIGKILL, SIGTERM
 
 import pytest
 
@@ -65,3 +65,11 @@ def test_it_says_that_the_target_is_paused_like_the_source(taskyard: Program) ->
 
     assert told.endswith(f"{there} is paused too, as the source was before\n")
     assert taskyard.json("stats", "--url", there)["paused"]
+
+
+def test_a_worker_that_was_killed_here_is_not_waited_for(taskyard: Program) -> None:
+    with taskyard.worker() as worker:
+        worker.signal(SIGKILL)
+        worker.end()
+
+    assert "copied 0 tasks" in taskyard("copy", taskyard.url, fresh_url("sqlite", taskyard.folder))

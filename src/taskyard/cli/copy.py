@@ -15,6 +15,7 @@ from taskyard.cli.machine import print_json
 from taskyard.cli.render import progress_bars, show
 from taskyard.cli.target import Json, actor, without_secrets
 from taskyard.domain.state import State
+from taskyard.engine.maintenance.rescue import proven_dead
 from taskyard.store.copy import copy as copy_store
 from taskyard.yard import Yard
 
@@ -59,6 +60,7 @@ async def _copy(source: Yard, target: Yard, *, wait: bool) -> tuple[Mapping[Stat
             target.store,
             actor=actor(),
             wait=wait,
+            proven_dead=proven_dead,
             told=lambda step, count: bars.advance(shown[step], count),
         )
         return counts, await target.is_paused()

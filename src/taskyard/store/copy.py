@@ -8,26 +8,30 @@ there already.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 
 from taskyard.domain.errors import CannotCopy
 from taskyard.domain.moved import Moved
 from taskyard.domain.state import State
 from taskyard.store.port import Store, YardPause
-from taskyard.store.standstill import operators_pause, pause, set_pause
+from taskyard.store.standstill import ProvenDead, nobody, operators_pause, pause, quiet, set_pause
 
 FIRST_PAGE = 100
 MAX_PAGE = 1000
 PAGE_BYTES = 8_000_000
-LOOK_SECONDS = 1.0
 
 Told = Callable[[str, int], None]
 """What is being done, and how many tasks of it are done now."""
 
 
 async def copy(
-    source: Store, target: Store, *, actor: str, wait: bool = False, told: Told = lambda *_: None
+    source: Store,
+    target: Store,
+    *,
+    actor: str,
+    wait: bool = False,
+    proven_dead: ProvenDead = nobody,
+    told: Told = lambda *_: None,
 ) -> Mapping[State, int]:
     """Copy, compare, and let the target go on, or be paused as its operator had paused the source.
 
@@ -37,7 +41,7 @@ async def copy(
     was, found = await source.yard_paused(), await operators_pause(source)
     try:
         await pause(source, target, actor, found)
-        await _quiet(source, wait=wait)
+        await quiet(source, wait=wait, proven_dead=proven_dead)
         if await target.nodes():
             raise CannotCopy("workers are running on the target; stop them first")
     except CannotCopy:
@@ -124,20 +128,6 @@ async def difference(source: Store, target: Store, told: Told = lambda *_: None)
             return moved.task.id
         told("compare", 1)
     return None
-
-
-async def _quiet(source: Store, *, wait: bool) -> None:
-    while True:
-        await source.rescue()  # tasks of workers that are gone
-        nodes = [node.id for node in await source.nodes()]
-        if not nodes and not (await source.counts())[State.RUNNING]:
-            return
-        if not wait:
-            raise CannotCopy(
-                f"workers are running on the source: {', '.join(nodes)}; stop them, or wait for "
-                "them with --wait"
-            )
-        await asyncio.sleep(LOOK_SECONDS)
 
 
 async def _copy_audit(source: Store, target: Store) -> None:
