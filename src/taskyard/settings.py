@@ -19,6 +19,7 @@ import msgspec
 
 from taskyard.domain.errors import ConfigurationError, InvalidOption
 from taskyard.domain.retention import FOREVER, Keep, Retention
+from taskyard.store.passwords import without_secrets
 
 FILE = "taskyard.toml"
 PREFIX = "TASKYARD_"
@@ -79,6 +80,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     log: LogSettings = LogSettings()
     retention: RetentionSettings = RetentionSettings()
 
+    def __repr__(self) -> str:
+        return f"Settings({_shown('url', self.url)}, …)"
+
 
 class Setting(msgspec.Struct, frozen=True):
     """One of them, and who said so."""
@@ -86,6 +90,9 @@ class Setting(msgspec.Struct, frozen=True):
     name: str  # worker.slots
     value: Any
     source: str  # "default", the file, a variable or a flag
+
+    def __repr__(self) -> str:
+        return f"Setting({self.name!r}, {_shown(self.name, self.value)}, {self.source!r})"
 
 
 _SECTIONS = ("worker", "log", "retention")
@@ -216,9 +223,17 @@ def _checked(name: str, value: Any, source: str) -> Any:
         _CHECKS.get(name.rpartition(".")[2], _anything)(made)
     except (msgspec.ValidationError, InvalidOption) as error:
         if source.startswith("--"):
-            raise InvalidOption(f"{source} {value!r}: {_plainly(error)}") from None
-        raise ConfigurationError(f"{source}: {name} = {value!r}: {_plainly(error)}") from None
+            raise InvalidOption(f"{source} {_shown(name, value)}: {_plainly(error)}") from None
+        told = f"{source}: {name} = {_shown(name, value)}: {_plainly(error)}"
+        raise ConfigurationError(told) from None
     return made
+
+
+def _shown(name: str, value: Any) -> str:
+    """Without the password in a URL."""
+    if name != "url":
+        return repr(value)
+    return repr(without_secrets(value)) if isinstance(value, str) else "…"
 
 
 def _anything(_: Any) -> None:

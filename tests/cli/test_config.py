@@ -146,9 +146,20 @@ def test_config_shows_where_each_value_came_from(taskyard: Program) -> None:
 
 
 def test_config_shows_no_password(taskyard: Program) -> None:
-    shown = taskyard("config", TASKYARD_URL="postgresql://ann:secret@db.example/shop")
-    assert "secret" not in shown
-    assert "postgresql://db.example/shop" in shown
+    for url in ("postgresql://ann:secret@db.example/shop", "postgresql://ann:pa/secret@db/shop"):
+        shown = taskyard("config", TASKYARD_URL=url)
+        assert "secret" not in shown
+        assert "postgresql://" in shown
+
+
+@pytest.mark.spec("security-10")
+def test_a_url_in_the_wrong_place_is_quoted_without_its_password(taskyard: Program) -> None:
+    url = "postgresql://ann:secret@db.example/shop"
+
+    for words in (["doctor", url], ["worker", url], ["stats", "--app", url], [url]):
+        refused = taskyard.try_to(*words)
+        assert refused.code != 0
+        assert "secret" not in refused.err + refused.out
 
 
 def test_a_worker_and_all_others_heed_the_file(taskyard: Program) -> None:

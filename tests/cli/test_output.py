@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from taskyard.cli.target import without_secrets
+from taskyard.store.passwords import without_secrets
 from tests.cli.program import Program
 
 NASTY = "[bold]x[/bold] \x1b[31mred\x1b[0m \x07\x9b2J \u202eback\r"

@@ -7,8 +7,9 @@ from rich.table import Column
 
 from taskyard.cli.machine import print_json
 from taskyard.cli.render import cell, fixed, show, table
-from taskyard.cli.target import Json, without_secrets
+from taskyard.cli.target import Json
 from taskyard.settings import Setting, load
+from taskyard.store.passwords import without_secrets
 
 
 def config(as_json: Json = False) -> None:

@@ -13,10 +13,11 @@ from rich.text import Text
 from taskyard.cli.errors import NoYard
 from taskyard.cli.machine import print_json
 from taskyard.cli.render import progress_bars, show
-from taskyard.cli.target import Json, actor, without_secrets
+from taskyard.cli.target import Json, actor
 from taskyard.domain.state import State
 from taskyard.engine.maintenance.rescue import proven_dead
 from taskyard.store.copy import copy as copy_store
+from taskyard.store.passwords import without_secrets
 from taskyard.yard import Yard
 
 

@@ -22,6 +22,7 @@ from taskyard.domain.errors import (
     TaskRefused,
     TaskyardError,
 )
+from taskyard.store.passwords import text_without_secrets
 
 FAILED = 1
 USAGE = 2
@@ -74,7 +75,8 @@ def message_of(error: BaseException) -> str:
 
 
 def tell(code: str, message: str, *, as_json: bool) -> None:
-    """One line on stderr."""
+    """One line on stderr. What was typed may be quoted in it, and a URL in the wrong place."""
+    message = text_without_secrets(message)
     if as_json:
         told = {"error": {"code": code, "message": message}}
         sys.stderr.write(f"{json.dumps(told)}\n")

@@ -11,8 +11,9 @@ from rich.text import Text
 from taskyard.cli.errors import NotCurrent
 from taskyard.cli.machine import plain, print_json
 from taskyard.cli.render import show
-from taskyard.cli.target import App, Json, Url, Where, without_secrets
+from taskyard.cli.target import App, Json, Url, Where
 from taskyard.domain.errors import SchemaMismatch
+from taskyard.store.passwords import without_secrets
 from taskyard.store.port import Schema
 from taskyard.store.url import allowing_migration
 from taskyard.yard import Yard

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import getpass
 import os
-import re
 from collections.abc import Awaitable, Callable
 from typing import Annotated, TypeVar
 
@@ -16,6 +15,7 @@ from taskyard.cli.application import load_yard
 from taskyard.cli.errors import NoYard
 from taskyard.domain.errors import InvalidOption
 from taskyard.settings import DEFAULT_URL, FILE, load, variable
+from taskyard.store.passwords import without_secrets
 from taskyard.yard import Yard
 
 T = TypeVar("T")
@@ -54,6 +54,9 @@ class Where(msgspec.Struct, frozen=True):
     url: str | None
     app: str | None
 
+    def __repr__(self) -> str:
+        return f"Where({self.url and without_secrets(self.url)!r}, {self.app!r})"
+
     def yard(self) -> Yard:
         if self.app is not None and self.url is not None:
             raise InvalidOption("give either --url or --app, not both")
@@ -80,11 +83,6 @@ async def _ask(yard: Yard, question: Callable[[Yard], Awaitable[T]]) -> T:
         )
     async with yard:
         return await question(yard)
-
-
-def without_secrets(url: str) -> str:
-    """For messages: without user and password."""
-    return re.sub(r"(?<=[?&]password=)[^&]*", "…", re.sub(r"(?<=://)[^/]*@", "", url))
 
 
 def actor() -> str:

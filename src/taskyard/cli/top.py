@@ -34,7 +34,7 @@ from taskyard.cli.render import (
     right,
     table,
 )
-from taskyard.cli.target import App, Url, Where, ask, without_secrets
+from taskyard.cli.target import App, Url, Where, ask
 from taskyard.cli.workers import worker_table
 from taskyard.domain.clock import Instant, seconds
 from taskyard.domain.errors import InvalidOption
@@ -42,6 +42,7 @@ from taskyard.domain.lane import Key, Lane
 from taskyard.domain.node import Node
 from taskyard.domain.state import State
 from taskyard.domain.task import Task, TaskQuery
+from taskyard.store.passwords import without_secrets
 from taskyard.yard import Yard
 
 BAR = 20

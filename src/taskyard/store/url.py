@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from taskyard.domain.errors import ConfigurationError
+from taskyard.store.passwords import ENCODE, without_secrets
 from taskyard.store.port import Store
 
 _FORMS = (
@@ -17,8 +18,10 @@ def open_store(url: str) -> Store:
     """The store this URL names; nothing is opened before it is used."""
     try:
         scheme = urlsplit(url).scheme
-    except ValueError as error:  # the brackets of an IPv6 address
-        raise ConfigurationError(f"this is not a store URL: {error}; use {_FORMS}") from error
+    except ValueError:  # which may quote it
+        raise ConfigurationError(
+            f"the server in the URL cannot be read (the brackets of an IPv6 address?); {ENCODE}"
+        ) from None
     match scheme:
         case "sqlite":
             return _sqlite(url)
@@ -27,7 +30,7 @@ def open_store(url: str) -> Store:
         case "redis" | "rediss" | "redis+cluster" | "rediss+cluster":
             return _redis(url)
         case "":
-            raise ConfigurationError(f"{url!r} is not a store URL; use {_FORMS}")
+            raise ConfigurationError(f"{without_secrets(url)!r} is not a store URL; use {_FORMS}")
         case _:
             raise ConfigurationError(f"there is no store for {scheme}://; use {_FORMS}")
 
@@ -52,7 +55,9 @@ def _sqlite(url: str) -> Store:
     options = parse_qs(query, keep_blank_values=True)
     unknown = set(options) - {"namespace"}
     if unknown:
-        raise ConfigurationError(f"{url}: unknown option {', '.join(sorted(unknown))}")
+        raise ConfigurationError(
+            f"{without_secrets(url)}: unknown option {', '.join(sorted(unknown))}"
+        )
     namespace = options.get("namespace", ["taskyard"])[-1]
     plain = namespace.isidentifier() and namespace.isascii()
     if not plain or namespace != namespace.lower():  # SQLite takes A and a for the same
@@ -63,7 +68,7 @@ def _sqlite(url: str) -> Store:
         return SqliteStore(":memory:", namespace=namespace)
     path = unquote(rest.removeprefix("///"))
     if not rest.startswith("///") or not path:
-        raise ConfigurationError(f"{url!r} names no file; use {_FORMS}")
+        raise ConfigurationError(f"{without_secrets(url)!r} names no file; use {_FORMS}")
     return SqliteStore(path, namespace=namespace)
 
 

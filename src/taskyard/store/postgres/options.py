@@ -9,6 +9,7 @@ from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 import msgspec
 
 from taskyard.domain.errors import ConfigurationError
+from taskyard.store.passwords import ENCODE, is_cut
 from taskyard.store.postgres.queries import DEFAULT_NAMESPACE
 
 # Those of libpq that asyncpg understands too.
@@ -38,6 +39,7 @@ _OURS = frozenset({"namespace", "migrate", "timeout", "pgbouncer", "listen"})
 _ADDRESS = frozenset({"host", "port"})
 _MAX_NAMESPACE = 50
 _LAST_PORT = 65_535
+_MAX_DIGITS = 9
 
 DEFAULT_TIMEOUT = 30.0
 
@@ -51,13 +53,19 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     pgbouncer: bool | None = None  # whether a pooler is in between; None: look
     listen_dsn: str | None = None  # where LISTEN works, if not at `dsn`
 
+    def __repr__(self) -> str:
+        return f"Options({self.place!r})"
+
 
 def read_options(url: str) -> Options:
     place = _without_password(url)
     parts = urlsplit(url)
-    _check_ports(parts, place)
     query = parse_qsl(parts.query, keep_blank_values=True)
     unknown = {name for name, _ in query} - _DRIVER - _OURS
+    others = {name for name, value in query if "@" in name + value} - _DRIVER
+    if "@" in parts.path + parts.fragment or (others and is_cut(url)):
+        raise ConfigurationError(f"the postgresql URL cannot be read; {ENCODE}")
+    _check_ports(parts, place)
     if unknown:
         raise ConfigurationError(
             f"{place}: unknown option {', '.join(sorted(unknown))}; those of Taskyard are "
@@ -83,7 +91,11 @@ def _check_ports(parts: SplitResult, place: str) -> None:
     """One host or several, as host, host:port or [address]:port."""
     for server in parts.netloc.rpartition("@")[2].split(","):
         colon, port = server.rpartition("]")[2].rpartition(":")[1:]
-        if colon and not (port.isdecimal() and port.isascii() and 0 < int(port) <= _LAST_PORT):
+        if not colon:
+            continue
+        if not (port.isdecimal() and port.isascii() and len(port) <= _MAX_DIGITS):
+            raise ConfigurationError(f"a port is a number from 1 to {_LAST_PORT}; {ENCODE}")
+        if not 0 < int(port) <= _LAST_PORT:
             raise ConfigurationError(
                 f"{place}: a port is a number from 1 to {_LAST_PORT}, not {port!r}"
             )
@@ -126,7 +138,7 @@ def _seconds(ours: Mapping[str, str], name: str, place: str) -> float:
 def _elsewhere(here: SplitResult, server: str, place: str) -> str:
     """The same user and database at another host and port."""
     if not server or set(server) & set("@/?#"):
-        raise ConfigurationError(f"{place}: listen must be host or host:port, not {server!r}")
+        raise ConfigurationError(f"{place}: listen must be host or host:port and nothing else")
     user, at, _ = here.netloc.rpartition("@")
     query = [(name, value) for name, value in parse_qsl(here.query) if name not in _ADDRESS]
     there = here._replace(netloc=f"{user}{at}{server}", query=urlencode(query))
@@ -137,8 +149,8 @@ def _elsewhere(here: SplitResult, server: str, place: str) -> str:
 def _without_password(url: str) -> str:
     try:
         parts = urlsplit(url)
-    except ValueError as error:
-        raise ConfigurationError(f"the postgresql URL cannot be read: {error}") from None
+    except ValueError:  # which may quote it
+        raise ConfigurationError(f"the postgresql URL cannot be read; {ENCODE}") from None
     user, _, host = parts.netloc.rpartition("@")
     name = f"{user.partition(':')[0]}@" if user else ""
     return f"postgresql://{name}{host or 'localhost'}{parts.path}"

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import msgspec
 
 from taskyard.domain.errors import ConfigurationError
+from taskyard.store.passwords import ENCODE, is_cut
 
 DEFAULT_NAMESPACE = "taskyard"
 DEFAULT_PORT = 6379
@@ -51,6 +52,8 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(url: str) -> Address:
+    if is_cut(url):
+        raise ConfigurationError(f"the redis URL cannot be read; {ENCODE}")
     parts = urlsplit(url)
     credentials, _, places = parts.netloc.rpartition("@")
     user, _, password = credentials.partition(":")
@@ -112,7 +115,9 @@ def _host(place: str) -> tuple[str, int]:
     host = host.removeprefix("[").removesuffix("]")
     if not host:
         raise ConfigurationError(f"a redis URL names no server; use {FORMS}")
-    if not (_is_number(port) and 0 < int(port) <= LAST_PORT):
+    if not _is_number(port):
+        raise ConfigurationError(f"a port is a number from 1 to {LAST_PORT}; {ENCODE}")
+    if not 0 < int(port) <= LAST_PORT:
         raise ConfigurationError(f"a port is a number from 1 to {LAST_PORT}, not {port!r}")
     return host, int(port)
 
@@ -120,7 +125,7 @@ def _host(place: str) -> tuple[str, int]:
 def _database(path: str) -> int:
     number = path.strip("/")
     if number and not _is_number(number):
-        raise ConfigurationError(f"/{number} is no number of a Redis database; use {FORMS}")
+        raise ConfigurationError(f"its path is no number of a Redis database; use {FORMS}")
     return int(number or 0)
 
 
