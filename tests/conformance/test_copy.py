@@ -171,6 +171,33 @@ async def test_settings_and_history_come_along(stores: tuple[Store, Store]) -> N
     assert (await target.audit(limit=1000))[-len(copied) :] == copied
 
 
+@pytest.mark.spec("engine-27", "engine-3", "engine-8")
+async def test_what_was_taken_of_a_rate_stays_taken(stores: tuple[Store, Store]) -> None:
+    source, target = stores
+    seldom = Rate(1, 3600.0, 2)
+    await change(source, "slow", rate=seldom)
+    await source.set_key_rule("api:*", 9, rate=seldom, actor="ann")
+    await source.set_key_rule("gone", 9, rate=seldom, actor="ann")
+    worker = await node(source)
+    for options in ({"lane": "slow"}, {"keys": ("api:a",)}, {"keys": ("api:b", "gone")}):
+        await complete(source, await running(source, worker, **options))
+    await complete(source, await running(source, worker, keys=("api:a",)))
+    await source.set_key_rule("gone", None, actor="ann")  # it is remembered all the same
+    await source.retire(worker.lease)
+    for options in ({"lane": "slow"}, {"keys": ("api:a",)}, {"keys": ("api:b",)}):
+        for at in range(2):
+            await enqueued(source, id=f"{options} {at}", **options)
+
+    await copy(source, target, actor="ann")
+
+    buckets = sorted(await source.buckets(), key=str)
+    assert [bucket.name for bucket in buckets] == ["api:a", "api:b", "gone", "slow"]
+    assert sorted(await target.buckets(), key=str) == buckets
+    assert await target.promote() == await source.promote()  # when "api:a" opens
+    started = await (await node(target)).claim_ids(10)
+    assert sorted(started) == ["{'keys': ('api:b',)} 0", "{'lane': 'slow'} 0"]
+
+
 @pytest.mark.spec("engine-16", "engine-27")
 async def test_ids_and_dedup_keys_stay_taken(stores: tuple[Store, Store]) -> None:
     source, target = stores

@@ -1,12 +1,20 @@
-"""A task on its way from one store to another."""
+"""A task, or what was taken of a rate, on its way from one store to another."""
 
 from __future__ import annotations
 
 import msgspec
 
-from taskyard.domain.clock import micros, seconds
+from taskyard.domain.clock import Instant, micros, seconds
 from taskyard.domain.state import TERMINAL, State
 from taskyard.domain.task import Task, Until
+
+
+class Bucket(msgspec.Struct, frozen=True):
+    """What has been taken of the rate of a key, or of a lane: see domain/rate.py."""
+
+    name: str
+    full_at: Instant
+    of_lane: bool = False
 
 
 class Moved(msgspec.Struct, frozen=True):

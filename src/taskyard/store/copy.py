@@ -53,6 +53,9 @@ async def copy(
     await target.import_settings(
         lanes=await source.lanes(), rules=await source.key_rules(), crons=await source.crons()
     )
+    buckets = await source.buckets()
+    for at in range(0, len(buckets), MAX_PAGE):
+        await target.import_settings(buckets=buckets[at : at + MAX_PAGE])
     async for page in oldest_first(source):
         await target.import_tasks(page)
         told("copy", len(page))

@@ -17,7 +17,7 @@ from taskyard.domain.clock import Instant
 from taskyard.domain.cron import Cron, CronEntry, Ticks
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
-from taskyard.domain.moved import Moved
+from taskyard.domain.moved import Bucket, Moved
 from taskyard.domain.node import Hold, Lease, NewNode, News, Node, Usage
 from taskyard.domain.outcome import Finished, Stale, Verdict
 from taskyard.domain.rate import Rate
@@ -321,6 +321,9 @@ class Store(Protocol):
     async def export(self, *, after: int | None = None, limit: int = 100) -> list[Moved]:
         """Tasks with all that another store needs to go on with them, newest first."""
 
+    async def buckets(self) -> list[Bucket]:
+        """What has been taken of rates and is missing now."""
+
     async def import_tasks(self, tasks: Sequence[Moved]) -> None:
         """Take tasks over from another store, as they are; what is here already stays.
 
@@ -334,5 +337,9 @@ class Store(Protocol):
         rules: Sequence[KeyRule] = (),
         audit: Sequence[Audited] = (),
         crons: Sequence[CronEntry] = (),
+        buckets: Sequence[Bucket] = (),
     ) -> None:
-        """Take over lanes, rules, periodic tasks, and the audit trail from its beginning on."""
+        """Take over lanes, rules, periodic tasks, and the audit trail from its beginning on.
+
+        Buckets come with, or after, the lanes and rules that give the rates.
+        """

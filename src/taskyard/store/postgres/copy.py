@@ -10,7 +10,7 @@ import msgspec
 from taskyard.domain.clock import micros
 from taskyard.domain.cron import CronEntry
 from taskyard.domain.lane import Audited, KeyRule, Lane
-from taskyard.domain.moved import Moved
+from taskyard.domain.moved import Bucket, Moved
 from taskyard.domain.task import Task, Until
 from taskyard.store.postgres.connection import Database
 from taskyard.store.postgres.crons import cron_rows
@@ -19,7 +19,7 @@ from taskyard.store.postgres.settings import rate_columns
 from taskyard.store.postgres.turn import to_json
 
 TASKS = "SELECT taskyard.import_tasks($1, $2, $3, $4)"
-_SETTINGS = "SELECT taskyard.import_settings($1, $2, $3, $4)"
+_SETTINGS = "SELECT taskyard.import_settings($1, $2, $3, $4), taskyard.import_buckets($5, $6)"
 
 
 class _Page(msgspec.Struct):
@@ -51,6 +51,9 @@ async def import_settings(
     rules: Sequence[KeyRule],
     audit: Sequence[Audited],
     crons: Sequence[CronEntry],
+    *,
+    clock: int,
+    buckets: Sequence[Bucket],
 ) -> None:
     given = (
         [msgspec.structs.asdict(lane) | _lane_columns(lane) for lane in lanes],
@@ -58,7 +61,7 @@ async def import_settings(
         audit,
         cron_rows(crons),
     )
-    await database.value(_SETTINGS, *map(to_json, given))
+    await database.value(_SETTINGS, *map(to_json, given), clock, to_json(buckets))
 
 
 def _lane_columns(lane: Lane) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from taskyard.domain.cron import Cron, CronEntry, Ticks
 from taskyard.domain.errors import StaleAttempt, StoreUnavailable
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
-from taskyard.domain.moved import Moved
+from taskyard.domain.moved import Bucket, Moved
 from taskyard.domain.node import Hold, Lease, NewNode, News, Node, Usage
 from taskyard.domain.outcome import Finished, Stale, Verdict
 from taskyard.domain.rate import Rate
@@ -333,6 +333,9 @@ class PostgresStore:
     async def export(self, *, after: int | None = None, limit: int = 100) -> list[Moved]:
         return await copy.export(self._database, after, limit)
 
+    async def buckets(self) -> list[Bucket]:
+        return await self._database.read(list[Bucket], "buckets", self._now)
+
     async def import_tasks(self, tasks: Sequence[Moved]) -> None:
         await copy.import_tasks(self._database, tasks)
 
@@ -343,5 +346,8 @@ class PostgresStore:
         rules: Sequence[KeyRule] = (),
         audit: Sequence[Audited] = (),
         crons: Sequence[CronEntry] = (),
+        buckets: Sequence[Bucket] = (),
     ) -> None:
-        await copy.import_settings(self._database, lanes, rules, audit, crons)
+        await copy.import_settings(
+            self._database, lanes, rules, audit, crons, clock=self._now, buckets=buckets
+        )

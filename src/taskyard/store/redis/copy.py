@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from taskyard.domain.moved import Moved
+from taskyard.domain.moved import Bucket, Moved
 from taskyard.domain.state import State
 from taskyard.domain.task import FailedAttempt, Until
 from taskyard.store.redis.read import Ask
@@ -32,6 +32,12 @@ async def export(ask: Ask, after: int | None, limit: int) -> list[Moved]:
         )
         for task, until, life, ids in zip(whole_tasks(answer), untils, lives, unmet, strict=True)
     ]
+
+
+def buckets(answer: Sequence[Any]) -> list[Bucket]:
+    """From what lua/buckets.lua answers."""
+    rows = zip(answer[::3], answer[1::3], answer[2::3], strict=True)
+    return [Bucket(name.decode(), int(float(full)), bool(lane)) for name, full, lane in rows]
 
 
 def _rank(life: Life) -> int:

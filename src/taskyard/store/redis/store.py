@@ -12,7 +12,7 @@ from taskyard.domain.cron import Cron, CronEntry, Ticks
 from taskyard.domain.errors import SchemaMismatch, StoreUnavailable
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
-from taskyard.domain.moved import Moved
+from taskyard.domain.moved import Bucket, Moved
 from taskyard.domain.node import Hold, Lease, NewNode, News, Node, Usage
 from taskyard.domain.outcome import Finished, Stale, Verdict
 from taskyard.domain.rate import Rate
@@ -376,6 +376,9 @@ class RedisStore:
     async def export(self, *, after: int | None = None, limit: int = 100) -> list[Moved]:
         return await copy.export(self._read, after, limit)
 
+    async def buckets(self) -> list[Bucket]:
+        return copy.buckets(await self._read("buckets"))
+
     async def import_tasks(self, tasks: Sequence[Moved]) -> None:
         await self._write("import_tasks", copy.rows(tasks))
 
@@ -386,6 +389,7 @@ class RedisStore:
         rules: Sequence[KeyRule] = (),
         audit: Sequence[Audited] = (),
         crons: Sequence[CronEntry] = (),
+        buckets: Sequence[Bucket] = (),
     ) -> None:
         await self._write(
             "import_settings",
@@ -393,4 +397,5 @@ class RedisStore:
             [(rule.pattern, figures.rule_text(rule)) for rule in rules],
             audit,
             [(entry.cron.name, cron.row(entry)) for entry in crons],
+            buckets,
         )

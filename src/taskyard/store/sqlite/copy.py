@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from taskyard.domain.clock import micros
 from taskyard.domain.cron import CronEntry
 from taskyard.domain.lane import Audited, KeyRule, Lane
-from taskyard.domain.moved import Moved
+from taskyard.domain.moved import Bucket, Moved
 from taskyard.domain.task import OnFailure, Task, TaskQuery, Until
+from taskyard.store.sqlite import keys, rates
 from taskyard.store.sqlite.names import lane_number, route_number
 from taskyard.store.sqlite.read import list_tasks
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
@@ -59,6 +60,8 @@ def import_settings(
     rules: Sequence[KeyRule],
     audit: Sequence[Audited],
     crons: Sequence[CronEntry],
+    *,
+    buckets: Sequence[Bucket],
 ) -> None:
     sql = tx.sql("copy")
     for lane in lanes:
@@ -69,6 +72,20 @@ def import_settings(
     tx.run(
         sql["audit"], to_json([(a.no, a.at, a.actor, a.action, a.subject, a.detail) for a in audit])
     )
+    _import_buckets(tx, buckets)
+
+
+def buckets(tx: Tx) -> list[Bucket]:
+    return tx.rows(list[Bucket], tx.sql("copy")["buckets"], tx.now)
+
+
+def _import_buckets(tx: Tx, given: Sequence[Bucket]) -> None:
+    ruled = keys.rules(tx)
+    of_keys = {bucket.name: bucket.full_at for bucket in given if not bucket.of_lane}
+    rates.take_over(tx, of_keys, {key: rate for key in of_keys if (rate := ruled.rate(key))})
+    for bucket in given:
+        if bucket.of_lane:
+            rates.take_over_lane(tx, lane_number(tx, bucket.name), bucket.full_at)
 
 
 def _lane_row(lane: Lane) -> tuple[object, ...]:

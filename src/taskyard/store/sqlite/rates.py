@@ -97,6 +97,20 @@ def forget_full(tx: Tx, limit: int) -> None:
     tx.run(tx.sql("rates")["forget_full"], tx.now, limit)
 
 
+def take_over(tx: Tx, buckets: Mapping[str, Instant], rates: Mapping[str, Rate]) -> None:
+    """These keys come from another store, with their rates; nobody waits for them yet."""
+    if buckets:
+        rows = [(key, full_at, None) for key, full_at in buckets.items()]
+        tx.run(tx.sql("rates")["put"], to_json(rows))
+        tell_next(tx, rates, ())
+
+
+def take_over_lane(tx: Tx, lane: int, full_at: Instant) -> None:
+    """The same of a lane."""
+    for rate in tx.rows(list[Rate], tx.sql("rates")["lane_rate"], lane):
+        _set_lane(tx, lane, rate, full_at)
+
+
 def take_of_lane(tx: Tx, lane: int, rate: Rate, full_at: Instant | None, count: int) -> None:
     _set_lane(tx, lane, rate, rate.take(full_at or 0, tx.now, count))
 

@@ -14,7 +14,7 @@ from taskyard.domain.cron import Cron, CronEntry, Ticks
 from taskyard.domain.errors import StoreUnavailable
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
-from taskyard.domain.moved import Moved
+from taskyard.domain.moved import Bucket, Moved
 from taskyard.domain.node import Hold, Lease, NewNode, News, Node, Usage
 from taskyard.domain.outcome import Finished, Stale, Verdict
 from taskyard.domain.rate import Rate
@@ -376,6 +376,9 @@ class SqliteStore:
     async def export(self, *, after: int | None = None, limit: int = 100) -> list[Moved]:
         return await self._read(lambda tx: copy.export(tx, after, limit))
 
+    async def buckets(self) -> list[Bucket]:
+        return await self._read(copy.buckets)
+
     async def import_tasks(self, tasks: Sequence[Moved]) -> None:
         await self._write(lambda tx: copy.import_tasks(tx, tasks))
 
@@ -386,5 +389,8 @@ class SqliteStore:
         rules: Sequence[KeyRule] = (),
         audit: Sequence[Audited] = (),
         crons: Sequence[CronEntry] = (),
+        buckets: Sequence[Bucket] = (),
     ) -> None:
-        await self._write(lambda tx: copy.import_settings(tx, lanes, rules, audit, crons))
+        await self._write(
+            lambda tx: copy.import_settings(tx, lanes, rules, audit, crons, buckets=buckets)
+        )

@@ -145,3 +145,36 @@ BEGIN
     PERFORM taskyard.tell();
 END
 $$;
+
+-- import_buckets: what was taken of the rates of these lanes and keys; nobody waits for them yet.
+CREATE OR REPLACE FUNCTION taskyard.import_buckets(p_clock bigint, p_buckets json) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_now    bigint;
+    v_bucket record;
+    v_lane   taskyard.lanes%ROWTYPE;
+    v_rule   record;
+BEGIN
+    PERFORM taskyard.lock_room();
+    v_now := taskyard.moment(p_clock);
+    FOR v_bucket IN
+        SELECT g.* FROM json_to_recordset(p_buckets) AS g (name text, full_at bigint, of_lane boolean)
+    LOOP
+        IF v_bucket.of_lane THEN
+            SELECT * INTO v_lane FROM taskyard.lanes AS l WHERE l.name = v_bucket.name;
+            IF v_lane.rate IS NOT NULL THEN
+                PERFORM taskyard.set_bucket(v_lane.no, '', v_bucket.full_at, NULL);
+                PERFORM taskyard.refit_bucket(v_now, v_lane);
+            END IF;
+            CONTINUE;
+        END IF;
+        SELECT * INTO v_rule FROM taskyard.key_rule(v_bucket.name);
+        IF v_rule.o_interval IS NULL THEN
+            PERFORM taskyard.set_bucket(0, v_bucket.name, v_bucket.full_at, NULL);
+        ELSE
+            PERFORM taskyard.set_key_bucket(
+                v_now, v_bucket.name, v_rule.o_interval, v_rule.o_burst, v_bucket.full_at);
+        END IF;
+    END LOOP;
+END
+$$;

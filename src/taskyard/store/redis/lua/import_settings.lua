@@ -1,10 +1,11 @@
--- import_settings.lua: take over lanes, rules, periodic tasks, and the audit trail, oldest first.
--- uses: naming, rules
+-- import_settings.lua: take over lanes, rules, periodic tasks, what was taken of rates, and the audit
+-- trail, oldest first.
+-- uses: naming, keys
 -- KEYS crons      HASH    name -> packed entry: see crons
 -- KEYS due        ZSET    what waits for a moment: see moments
 -- KEYS audit      STREAM  number-0 -> at, actor, action, subject, detail
 -- args: lanes as they are kept, rules and periodic tasks as pairs of name and what is kept, lines of
--- the audit trail; a number that is taken is one that was copied before
+-- the audit trail (a number that is taken is one that was copied before), what was taken of rates
 
 for _, row in ipairs(args[1]) do
   local lane = lane_number(row[LANE_NAME])
@@ -26,4 +27,20 @@ for _, line in ipairs(args[3]) do
   end
 end
 call('HSET', K.meta, 'audit', whole(last))
+write_all() -- the rates are read below
+
+for _, bucket in ipairs(args[5]) do
+  if bucket.of_lane then
+    local lane = lane_number(bucket.name)
+    local rate, name = lane_row(lane)[RATE], 'r=' .. lane
+    if rate then
+      set_bucket(name, bucket.full_at)
+      tell_of(name, rate, tokens_in(name, rate) == 0)
+    end
+  else
+    local rate = rate_of(bucket.name)
+    set_bucket('k=' .. bucket.name, bucket.full_at)
+    if rate then tell_waiters(bucket.name, rate) end
+  end
+end
 write_all()

@@ -56,6 +56,11 @@ UPDATE taskyard_lanes AS l
        max_depth = v.value ->> 7, rate = v.value ->> 8
   FROM jsonb_each(?1) AS v WHERE l.name = v.value ->> 0
 
+-- :buckets  that are not full at ?1
+SELECT json_group_array(json_object('name', name, 'full_at', full_at, 'of_lane', json(of_lane))) FROM (
+    SELECT key AS name, full_at, 'false' AS of_lane FROM taskyard_buckets WHERE full_at > ?1
+    UNION ALL SELECT name, full_at, 'true' FROM taskyard_lanes WHERE full_at > ?1)
+
 -- :rules
 INSERT OR REPLACE INTO taskyard_key_rules (pattern, key_limit, rate)
 SELECT value ->> 0, value ->> 1, value ->> 2 FROM jsonb_each(?1)

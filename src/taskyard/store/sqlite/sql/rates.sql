@@ -26,6 +26,9 @@ DELETE FROM taskyard_buckets
 -- :set_lane_rate  without one, nothing is remembered of what was taken
 UPDATE taskyard_lanes SET rate = ?2, full_at = iif(?2 IS NULL, NULL, full_at), opens_at = NULL WHERE no = ?1
 
+-- :lane_rate  if it has one
+SELECT json_group_array(json(rate)) FROM taskyard_lanes WHERE no = ?1 AND rate IS NOT NULL
+
 -- :lane_full
 SELECT full_at FROM taskyard_lanes WHERE no = ?1
 

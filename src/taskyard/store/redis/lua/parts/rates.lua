@@ -30,6 +30,11 @@ local function take_token(name, rate)
   put(K.buckets, name, whole(full_at[name]))
 end
 
+local function set_bucket(name, instant)
+  full_at[name] = instant
+  put(K.buckets, name, whole(instant))
+end
+
 -- Calls `visit` with each bucket that tokens were taken from.
 local function each_used(visit)
   for name, rate in pairs(used) do
