@@ -18,6 +18,7 @@ from taskyard.domain.moved import Moved
 from taskyard.domain.rate import Rate
 from taskyard.domain.state import State
 from taskyard.domain.task import Dedup, Duplicate, Enqueued, OnFailure, Progress, Until
+from taskyard.store import copy as store_copy
 from taskyard.store.copy import copy, difference, pages
 from taskyard.store.port import Store, YardPause
 from tests.conformance.pruning import prune_all
@@ -196,6 +197,17 @@ async def test_what_was_taken_of_a_rate_stays_taken(stores: tuple[Store, Store])
     assert await target.promote() == await source.promote()  # when "api:a" opens
     started = await (await node(target)).claim_ids(10)
     assert sorted(started) == ["{'keys': ('api:b',)} 0", "{'lane': 'slow'} 0"]
+
+
+async def test_pages_begin_small_and_grow_with_what_is_seen(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_copy, "PAGE_BYTES", 10_000)
+    small, large = "{}", f'"{"x" * 3000}"'
+    await store.enqueue([new(payload=payload) for payload in [small] * 30 + [large] * 10])
+
+    # The newest come first: after the first look three large ones fill a page.
+    assert [len(page) async for page in pages(store)] == [4, 3, 3, 3, 12, 15]
 
 
 @pytest.mark.spec("engine-16", "engine-27")

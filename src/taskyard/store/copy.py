@@ -16,7 +16,8 @@ from taskyard.domain.state import State
 from taskyard.store.port import Store, YardPause
 from taskyard.store.standstill import ProvenDead, nobody, operators_pause, pause, quiet, set_pause
 
-FIRST_PAGE = 100
+FIRST_PAGE = 4
+GROWTH = 4  # how many times larger the next page may be, however small the tasks were
 MAX_PAGE = 1000
 PAGE_BYTES = 8_000_000
 
@@ -86,12 +87,18 @@ async def pages(store: Store) -> AsyncIterator[list[Moved]]:
         yield [moved.settled() for moved in page]
         after = page[-1].task.no
         size = sum(map(_size, page))
-        limit = max(1, min(MAX_PAGE, PAGE_BYTES * len(page) // (size + 1)))
+        limit = max(1, min(MAX_PAGE, GROWTH * limit, PAGE_BYTES * len(page) // (size + 1)))
 
 
 def _size(moved: Moved) -> int:
     task = moved.task
-    return len(task.payload) + len(task.result or "") + len(task.checkpoint or "")
+    errors = [failure.error for failure in task.failures if failure.error is not None]
+    return (
+        len(task.payload)
+        + len(task.result or "")
+        + len(task.checkpoint or "")
+        + sum(len(error.message) + len(error.stack or "") for error in errors)
+    )
 
 
 async def _each(store: Store) -> AsyncIterator[Moved]:
