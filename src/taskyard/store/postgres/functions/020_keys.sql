@@ -135,8 +135,29 @@ BEGIN
     ), locked AS MATERIALIZED (
         SELECT p.ctid AS place FROM taskyard.parked AS p
          WHERE p.ctid = ANY (ARRAY(SELECT f.place FROM first AS f)) FOR UPDATE SKIP LOCKED
+    ), missed AS MATERIALIZED (
+        SELECT DISTINCT f.key FROM first AS f WHERE f.place NOT IN (SELECT k.place FROM locked AS k)
+    ), instead AS MATERIALIZED (
+        -- Whoever is being changed is passed over: as many are woken of those that are not.
+        SELECT w.place
+          FROM missed AS m
+               JOIN head AS h ON h.key = m.key
+               CROSS JOIN LATERAL (SELECT a.ranked FROM taskyard.lanes AS a WHERE a.no = h.lane OFFSET 0) AS l
+               CROSS JOIN LATERAL (
+                   SELECT a.place
+                     FROM (SELECT p.ctid AS place FROM taskyard.parked AS p
+                            WHERE p.key = h.key AND p.lane = h.lane AND p.route = h.route
+                              AND p.priority >= CASE WHEN l.ranked THEN 1 ELSE 0 END
+                            ORDER BY p.priority, p.seq LIMIT h.turns FOR UPDATE SKIP LOCKED) AS a
+                   UNION ALL
+                   SELECT a.place
+                     FROM (SELECT p.ctid AS place FROM taskyard.parked AS p
+                            WHERE l.ranked AND p.key = h.key AND p.lane = h.lane AND p.route = h.route
+                              AND p.rank IS NOT NULL
+                            ORDER BY p.rank, p.seq LIMIT h.turns FOR UPDATE SKIP LOCKED) AS a) AS w
     ), woken AS (
-        DELETE FROM taskyard.parked WHERE ctid = ANY (ARRAY(SELECT k.place FROM locked AS k))
+        DELETE FROM taskyard.parked
+         WHERE ctid = ANY (ARRAY(SELECT k.place FROM locked AS k UNION SELECT n.place FROM instead AS n))
         RETURNING *
     ), queued AS (
         INSERT INTO taskyard.ready (seq, no, lane, route, attempt, charged, losses, priority, special,
@@ -146,9 +167,7 @@ BEGIN
           FROM woken
     )
     SELECT array_agg(w.lane), array_agg(w.route), array_agg(w.priority), array_agg(w.seq),
-           CASE WHEN (SELECT count(*) FROM locked) < (SELECT count(*) FROM first)
-                THEN (SELECT array_agg(DISTINCT f.key) FROM first AS f
-                       WHERE NOT f.place = ANY (ARRAY(SELECT k.place FROM locked AS k))) END
+           (SELECT array_agg(m.key) FROM missed AS m)
       INTO v_lanes, v_routes, v_priorities, v_seqs, v_missed
       FROM woken AS w WHERE w.rank IS NULL;
     IF v_missed IS NOT NULL THEN

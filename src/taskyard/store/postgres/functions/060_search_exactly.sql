@@ -3,7 +3,8 @@
 -- left. What is parked on the way stays parked, so the next claim goes on where this one stopped;
 -- where much is parked the sets grow, fourfold each round. First the slots are filled, then what may
 -- be claimed ahead. Needs the lock: it keeps out whoever takes or gives back limited room. Rows
--- without limits may still be taken from under it by search_freely.
+-- without limits may still be taken from under it by search_freely, and somebody may be changing one.
+-- Who comes upon such a row locks what it looks at from then on, and passes over what it cannot lock.
 CREATE OR REPLACE FUNCTION taskyard.search_exactly(
     p_now bigint, p_lease bigint, p_number bigint, p_slots integer, p_ahead integer,
     OUT o_now bigint[], OUT o_later bigint[], OUT o_more boolean)
@@ -14,6 +15,8 @@ DECLARE
     v_reach    integer := 1;
     v_want     integer;
     v_cut      boolean;
+    v_crowded  boolean := false;  -- others have locked some of what is looked at
+    v_free     tid[];             -- then: what is ours
     v_parts    taskyard.stretch[];
     v_seats    taskyard.seat[];
     -- the candidates, in order
@@ -47,6 +50,7 @@ DECLARE
     v_room     integer;
     v_full     bigint;
     v_stop     boolean;
+    v_parked   integer;
 BEGIN
     o_now := '{}';
     o_later := '{}';
@@ -139,6 +143,15 @@ BEGIN
                 o_more := true;
                 CONTINUE;  -- whoever waited behind them, or depended on them, comes before what follows
             END IF;
+            v_crowded := true;
+        END IF;
+        IF v_crowded THEN
+            v_free := ARRAY(SELECT r.ctid FROM taskyard.ready AS r
+                             WHERE r.ctid = ANY (c_place) FOR UPDATE SKIP LOCKED);
+            IF cardinality(v_free) < cardinality(c_place) THEN
+                o_more := v_cut AND v_reach < 500;
+                v_reach := least(v_reach * 4, 500);
+            END IF;
         END IF;
 
         k_room := taskyard.key_rooms(p_now, k_name);
@@ -149,7 +162,7 @@ BEGIN
         FOR i IN 1..cardinality(c_no) LOOP
             v_begin := v_end + 1;
             v_end := v_end + c_keys[i];
-            CONTINUE WHEN c_late[i];
+            CONTINUE WHEN c_late[i] OR v_crowded AND NOT c_place[i] = ANY (v_free);
             v_room := l_room[c_lane[i]];
             CONTINUE WHEN v_room <= 0;
             IF v_slots = 0 THEN
@@ -216,6 +229,8 @@ BEGIN
           INTO v_got, v_dedup, v_lanes, v_keys FROM gone AS g;
         IF coalesce(cardinality(v_got), 0) < cardinality(t_place) THEN
             -- Another claimer was faster with some that have no limits, or somebody is changing one.
+            v_crowded := true;
+            o_more := true;
             v_slots := v_slots + cardinality(t_now);
             v_ahead := v_ahead + cardinality(t_later);
             t_now := ARRAY(SELECT u.no FROM unnest(t_now) WITH ORDINALITY AS u (no, at)
@@ -224,8 +239,6 @@ BEGIN
                               WHERE u.no = ANY (v_got) ORDER BY u.at);
             v_slots := v_slots - cardinality(t_now);
             v_ahead := v_ahead - cardinality(t_later);
-            o_more := (SELECT count(*) FROM taskyard.ready AS r WHERE r.ctid = ANY (t_place))
-                      < cardinality(t_place) - coalesce(cardinality(v_got), 0);
         END IF;
         PERFORM taskyard.free_started(v_dedup, v_got);
         PERFORM taskyard.take_tokens(p_now, v_lanes, v_keys);
@@ -233,7 +246,7 @@ BEGIN
         o_later := o_later || t_later;
 
         IF cardinality(p_place) > 0 THEN
-            v_reach := v_reach * 4;
+            v_reach := least(v_reach * 4, 500);
             WITH blocked AS MATERIALIZED (
                 SELECT v.key, r.*
                   FROM unnest(p_place, p_key) AS v (place, key)
@@ -248,7 +261,9 @@ BEGIN
             SELECT b.key, b.seq, b.no, b.lane, b.route, b.attempt, b.charged, b.losses, b.priority,
                    b.special, b.reason, b.keys, b.dedup, b.deadline, b.node, b.rank, b.grp, b.urgency
               FROM blocked AS b;
-            o_more := o_more OR FOUND;
+            GET DIAGNOSTICS v_parked = ROW_COUNT;
+            v_crowded := v_crowded OR v_parked < cardinality(p_place);
+            o_more := true;
             PERFORM taskyard.watch_keys(p_now, p_key);
             -- Those behind them may have the same keys and move as they did: in sets that grow.
             PERFORM taskyard.passed_over(p_now, v_left, least(v_reach, 200));
@@ -259,5 +274,8 @@ BEGIN
         EXIT WHEN NOT o_more;
     END LOOP;
     o_more := o_more AND v_slots > 0;
+    IF v_crowded AND cardinality(o_now || o_later) > 0 THEN
+        PERFORM taskyard.tell();  -- others may have passed over what was locked here and is left
+    END IF;
 END
 $$;
