@@ -175,7 +175,7 @@ BEGIN
 END
 $$;
 
--- lighten: these leases have this many bodies less, one entry a body. Needs the lock of their rows.
+-- lighten: these leases have this many bodies less, one entry a body. Needs the lock of these nodes.
 CREATE OR REPLACE FUNCTION taskyard.lighten(p_freed bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -186,7 +186,7 @@ END
 $$;
 
 -- shift_load: a lease has more bodies now, or fewer; p_number, if given, is the claim that brought
--- them. Needs the lock of the node's row.
+-- them. Needs the lock of the node.
 CREATE OR REPLACE FUNCTION taskyard.shift_load(p_lease bigint, p_bodies integer, p_number bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -201,11 +201,14 @@ BEGIN
 END
 $$;
 
--- lock_nodes: of the leases under which these run. Before a row of running is locked, never after.
+-- lock_nodes: one at a time takes or gives back what runs under a lease, or ends it. Before a row of
+-- running is locked, never after. The rows of nodes are not locked for it: beats write them, and wait
+-- for no turn.
 CREATE OR REPLACE FUNCTION taskyard.lock_nodes(p_leases bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM 1 FROM taskyard.nodes AS n WHERE n.lease = ANY (p_leases) ORDER BY n.lease FOR NO KEY UPDATE;
+    PERFORM pg_advisory_xact_lock(hashtextextended('taskyard.node', n.lease))
+       FROM (SELECT u.lease FROM unnest(p_leases) AS u (lease) WHERE u.lease <> 0 ORDER BY u.lease) AS n;
 END
 $$;
 

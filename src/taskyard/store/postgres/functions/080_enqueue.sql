@@ -150,7 +150,9 @@ $$;
 -- change_waiting: give a task that waits the payload, and perhaps the later time, of one that it stands in
 -- the way of; false if it does not wait. What may be claimed is put back as a new row: a claim that has
 -- seen the old one does not get it with the old payload. What is parked stays so: whoever would wake it
--- meanwhile passes it over, and it is looked at a second time.
+-- meanwhile passes it over, and it is looked at a second time. A caller's transaction changes none that
+-- waits for others: whoever it waits for must be able to end, however long that transaction lasts, and it
+-- may then start at once.
 CREATE OR REPLACE FUNCTION taskyard.change_waiting(
     p_no bigint, p_payload text, p_run_at bigint, p_joined boolean) RETURNS boolean
 LANGUAGE plpgsql AS $$
@@ -161,13 +163,10 @@ DECLARE
 BEGIN
     SELECT * INTO t FROM taskyard.tasks AS a WHERE a.no = p_no;
     IF EXISTS (SELECT 1 FROM taskyard.waits AS w WHERE w.no = p_no AND w.waits_for > 0) THEN
-        IF NOT p_joined THEN
-            PERFORM taskyard.lock_waits(ARRAY[p_no]);
-        ELSIF EXISTS (SELECT 1 FROM taskyard.pending AS p WHERE p.no = p_no) THEN
-            -- Whoever it waits for must be able to end, however long the caller's transaction lasts.
-            UPDATE taskyard.tasks SET payload = p_payload WHERE no = p_no;
-            RETURN true;
+        IF p_joined THEN
+            RETURN false;
         END IF;
+        PERFORM taskyard.lock_waits(ARRAY[p_no]);
     END IF;
     FOR v_look IN 1..2 LOOP
         SELECT r.ctid INTO v_place FROM taskyard.ready AS r

@@ -41,7 +41,7 @@ END
 $$;
 
 -- beat: renew a lease: one small write, however many tasks run. A lease that ran out but was not
--- rescued yet comes back to life: nobody took its tasks.
+-- rescued yet comes back to life: nobody took its tasks. It waits for whoever ends the lease, for no other.
 CREATE OR REPLACE FUNCTION taskyard.beat(
     p_clock bigint, p_lease bigint, p_usage text,
     OUT o_lost boolean, OUT o_no bigint[], OUT o_attempt integer[], OUT o_asked text[])
@@ -100,6 +100,7 @@ DECLARE
     v_id  text;
 BEGIN
     PERFORM taskyard.lock_room();
+    PERFORM taskyard.lock_nodes(ARRAY[p_lease]);
     v_now := taskyard.moment(p_clock);
     SELECT n.id INTO v_id FROM taskyard.nodes AS n
      WHERE n.lease = p_lease AND (p_proven OR n.until <= v_now) FOR UPDATE;
@@ -140,6 +141,7 @@ $$;
 CREATE OR REPLACE FUNCTION taskyard.drain(p_lease bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
+    PERFORM taskyard.lock_nodes(ARRAY[p_lease]);
     UPDATE taskyard.nodes SET state = 'draining' WHERE lease = p_lease;
 END
 $$;
