@@ -46,6 +46,19 @@ BEGIN
 END
 $$;
 
+-- wait_at_most: how long this transaction waits for each lock from now on; answers how long it did. For
+-- whoever holds the room and comes to a row that a caller's transaction may hold: he gives up soon, and
+-- his call is to be repeated.
+CREATE OR REPLACE FUNCTION taskyard.wait_at_most(p_limit text) RETURNS text
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    v_before text := current_setting('lock_timeout');
+BEGIN
+    PERFORM set_config('lock_timeout', p_limit, true);
+    RETURN v_before;
+END
+$$;
+
 -- lock_names: the same lock for one who makes names and counts no room: a transaction of a caller's,
 -- whatever its isolation. What it may have missed is mended by serve_new_routes.
 CREATE OR REPLACE FUNCTION taskyard.lock_names() RETURNS void

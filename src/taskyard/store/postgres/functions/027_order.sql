@@ -92,6 +92,7 @@ CREATE OR REPLACE FUNCTION taskyard.reorder(p_now bigint, p_lane integer, p_rank
 LANGUAGE plpgsql AS $$
 DECLARE
     v_queued taskyard.entrant[];
+    v_limit  text := taskyard.wait_at_most('200ms');
 BEGIN
     WITH gone AS (
         DELETE FROM taskyard.ready AS r WHERE r.lane = p_lane
@@ -104,6 +105,7 @@ BEGIN
                      ORDER BY g.priority, CASE WHEN p_ranked THEN g.rank END, g.seq)
       INTO v_queued
       FROM (SELECT * FROM gone UNION ALL SELECT * FROM unparked) AS g;
+    PERFORM taskyard.wait_at_most(v_limit);
     UPDATE taskyard.running AS r
        SET rank = CASE WHEN NOT l.ranked THEN NULL WHEN l.lane_order = 'fair' THEN 0
                        ELSE p_now + t.priority * l.ageing END

@@ -303,6 +303,7 @@ DECLARE
     v_nos     bigint[];
     v_won     bigint[];
     v_full    text[];
+    v_wait    text;
     v_saved   bigint;
     v_queued  taskyard.entrant[];
     v_each    boolean;
@@ -401,6 +402,7 @@ BEGIN
         IF v_full IS NOT NULL THEN
             -- Looked at again in a statement after the one that locked: it sees what the last holder did.
             IF taskyard.try_lock_room() THEN
+                v_wait := taskyard.wait_at_most('200ms');  -- a caller may be taking one of these ids
                 v_full := taskyard.full_keys(v_now, p_keys);
             ELSE
                 v_full := NULL;
@@ -458,6 +460,9 @@ BEGIN
       INTO v_saved, v_queued FROM sorted AS s;
     IF v_queued IS NOT NULL THEN
         PERFORM taskyard.queue_up(v_now, v_queued, false);
+    END IF;
+    IF v_wait IS NOT NULL THEN
+        PERFORM taskyard.wait_at_most(v_wait);
     END IF;
     IF v_full IS NOT NULL THEN
         PERFORM taskyard.watch_keys(v_now, v_full);

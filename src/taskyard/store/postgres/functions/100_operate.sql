@@ -193,7 +193,8 @@ END
 $$;
 
 -- retry: a new life: a full budget, a new place; the attempt goes on counting. Answers the state it
--- was in, and who keeps its dedup key if that forbids it.
+-- was in, and who keeps its dedup key if that forbids it. It does not wait for a caller who is about to
+-- take that key.
 CREATE OR REPLACE FUNCTION taskyard.retry(
     p_clock bigint, p_id text, p_actor text, OUT o_state text, OUT o_kept_by text)
 LANGUAGE plpgsql
@@ -203,6 +204,8 @@ DECLARE
     v_seq  bigint;
     v_no   bigint;
     v_life integer;
+    v_wait text;
+    v_kept boolean;
     t      taskyard.tasks%ROWTYPE;
 BEGIN
     PERFORM taskyard.lock_room();
@@ -218,9 +221,12 @@ BEGIN
     END IF;
     SELECT * INTO t FROM taskyard.tasks AS a WHERE a.no = v_no;
     IF t.dedup IS NOT NULL THEN
+        v_wait := taskyard.wait_at_most('200ms');
         INSERT INTO taskyard.dedup (key, no, until) VALUES (t.dedup, t.no, t.dedup_until)
             ON CONFLICT (key) DO NOTHING;
-        IF NOT FOUND THEN
+        v_kept := NOT FOUND;
+        PERFORM taskyard.wait_at_most(v_wait);
+        IF v_kept THEN
             SELECT k.id INTO o_kept_by
               FROM taskyard.dedup AS d JOIN taskyard.tasks AS k ON k.no = d.no WHERE d.key = t.dedup;
             RETURN;
@@ -248,6 +254,7 @@ DECLARE
     v_now  bigint;
     v_task record;
     v_was  record;
+    v_wait text;
     v_lane taskyard.lanes%ROWTYPE;
     t      taskyard.tasks%ROWTYPE;
 BEGIN
@@ -276,7 +283,9 @@ BEGIN
             RAISE EXCEPTION 'task % keeps moving', p_id USING ERRCODE = 'serialization_failure';
         END IF;
     END LOOP;
+    v_wait := taskyard.wait_at_most('200ms');  -- a caller may be changing one that is paused
     UPDATE taskyard.tasks SET priority = p_priority WHERE no = t.no;
+    PERFORM taskyard.wait_at_most(v_wait);
     IF o_state = 'paused' THEN
         NULL;  -- it gets its place when it is resumed
     ELSIF o_state = 'pending' THEN
