@@ -13,7 +13,10 @@ BEGIN
 END
 $$;
 
--- lock_floors: floors are changed by one at a time. Whoever holds this lock waits for nobody.
+-- lock_floors: floors are changed by one at a time. It is the last lock that is waited for: whoever comes
+-- to it has the room, the nodes and the dependents it needs. One case is left to the server, which ends
+-- one of the two, and to the call, which is repeated: a turn that had to reopen a place and then comes
+-- upon a late task with dependents while somebody ends what these depend on too.
 CREATE OR REPLACE FUNCTION taskyard.lock_floors() RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN

@@ -148,7 +148,6 @@ BEGIN
           INTO v_others, v_tries, v_leases, o_cancelled, o_paused, v_freed, v_queued, v_ended, v_dedup_2,
                v_keys_2, v_hold_2
           FROM placed AS p;
-        PERFORM taskyard.queue_up(p_now, v_queued, true);
         v_ended := o_accepted || v_ended;
         o_freed := o_freed || v_freed;
         o_accepted := o_accepted || v_others;
@@ -161,6 +160,10 @@ BEGIN
 
     IF p_others IS NULL THEN
         v_ended := o_accepted;
+    END IF;
+    IF v_queued IS NOT NULL OR v_keys IS NOT NULL THEN
+        PERFORM taskyard.lock_dependents(v_ended);  -- before the floors
+        PERFORM taskyard.queue_up(p_now, v_queued, true);
     END IF;
     IF v_dedup IS NOT NULL THEN
         DELETE FROM taskyard.dedup WHERE key = ANY (v_dedup) AND no = ANY (o_accepted);

@@ -9,6 +9,18 @@ BEGIN
 END
 $$;
 
+-- lock_dependents: of these tasks, which have ended or are about to fail, as tell_dependents does. For
+-- whoever wakes or queues others before it tells: that may take the lock of floors, and rows of waits are
+-- locked before it.
+CREATE OR REPLACE FUNCTION taskyard.lock_dependents(p_nos bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF p_nos IS NOT NULL AND EXISTS (SELECT 1 FROM taskyard.dependencies) THEN
+        PERFORM taskyard.lock_waits(taskyard.concerned(p_nos));
+    END IF;
+END
+$$;
+
 -- tell_dependents: these tasks have ended: count that, queue whoever waits for nothing more, and give up
 -- whoever was to be cancelled, and their dependents in turn. p_new: the dependents are being saved.
 CREATE OR REPLACE FUNCTION taskyard.tell_dependents(
@@ -56,17 +68,18 @@ BEGIN
 END
 $$;
 
--- concerned: the dependents of these, and theirs in turn as far as they are given up.
+-- concerned: the dependents of these, and theirs in turn as far as they are given up. Those of these that
+-- have not ended are about to fail.
 CREATE OR REPLACE FUNCTION taskyard.concerned(p_nos bigint[]) RETURNS bigint[]
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN ARRAY(
         WITH RECURSIVE below (no, badly) AS (
-            SELECT d.no, e.state <> 'completed' AND w.on_failure = 'cancel'
+            SELECT d.no, e.state IS DISTINCT FROM 'completed' AND w.on_failure = 'cancel'
               FROM unnest(p_nos) AS u (no)
                    CROSS JOIN LATERAL (
                        SELECT * FROM taskyard.dependencies AS a WHERE a.on_no = u.no AND NOT a.met OFFSET 0) AS d
-                   CROSS JOIN LATERAL (SELECT * FROM taskyard.done AS a WHERE a.no = u.no OFFSET 0) AS e
+                   LEFT JOIN LATERAL (SELECT * FROM taskyard.done AS a WHERE a.no = u.no OFFSET 0) AS e ON true
                    CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = d.no OFFSET 0) AS w
             UNION
             SELECT d.no, w.on_failure = 'cancel'

@@ -11,6 +11,10 @@ DECLARE
     v_queued taskyard.entrant[];
 BEGIN
     PERFORM taskyard.serve_new_routes();
+    IF EXISTS (SELECT 1 FROM taskyard.second_looks)
+       OR EXISTS (SELECT 1 FROM taskyard.lanes AS l WHERE l.paused_until <= v_now) THEN
+        PERFORM taskyard.lock_room();  -- before a row of lanes or buckets
+    END IF;
     o_count := taskyard.open_buckets(v_now, p_limit) + taskyard.end_pauses(v_now);
     PERFORM taskyard.look_again(v_now);
     SELECT array_agg(d.place) INTO v_place
@@ -78,6 +82,8 @@ DECLARE
     v_more  text[];
     v_nos   bigint[];
     v_also  bigint[];
+    v_late  bigint[];  -- pending
+    v_ready bigint[];  -- or parked
 BEGIN
     IF NOT EXISTS (SELECT 1 FROM taskyard.ready WHERE deadline <= v_now)
        AND NOT EXISTS (SELECT 1 FROM taskyard.parked WHERE deadline <= v_now)
@@ -85,8 +91,13 @@ BEGIN
         RETURN 0;
     END IF;
     PERFORM taskyard.lock_room();
-    PERFORM taskyard.lock_waits(ARRAY(
-        SELECT p.no FROM taskyard.pending AS p WHERE p.deadline <= v_now ORDER BY p.deadline LIMIT p_limit));
+    v_late := ARRAY(
+        SELECT p.no FROM taskyard.pending AS p WHERE p.deadline <= v_now ORDER BY p.deadline LIMIT p_limit);
+    v_ready := ARRAY(
+        (SELECT w.no FROM taskyard.parked AS w WHERE w.deadline <= v_now ORDER BY w.deadline LIMIT p_limit)
+        UNION ALL
+        (SELECT r.no FROM taskyard.ready AS r WHERE r.deadline <= v_now ORDER BY r.deadline LIMIT p_limit));
+    PERFORM taskyard.lock_waits(v_late || taskyard.concerned(v_late || v_ready));
     WITH late AS (
         DELETE FROM taskyard.parked WHERE ctid = ANY (ARRAY(
             SELECT w.ctid FROM taskyard.parked AS w WHERE w.deadline <= v_now

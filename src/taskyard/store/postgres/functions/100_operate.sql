@@ -91,6 +91,7 @@ BEGIN
         VALUES (v_task.o_no, v_now, v_was.attempt, v_was.charged, v_was.losses, 'cancelled',
                 taskyard.by_whom(p_actor), v_was.node);
         PERFORM taskyard.free_dedup(ARRAY[v_task.o_no]);
+        PERFORM taskyard.lock_dependents(ARRAY[v_task.o_no]);
         PERFORM taskyard.passed_over(v_now, v_task.o_keys);
         PERFORM taskyard.note(v_now, p_actor, 'cancel', 'task:' || p_id, 'cancelled');
         PERFORM taskyard.tell_dependents(v_now, ARRAY[v_task.o_no]);
