@@ -177,3 +177,32 @@ async def test_a_yard_with_workers_of_the_older_release_is_left_alone(
 
     assert admin.hgetall(f"{PREFIX}lives") == before
     assert (await store.schema()).version == version
+
+
+@pytest.mark.spec("engine-30")
+async def test_workers_that_start_together_do_not_refuse_each_other(
+    store: RedisStore, server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One has migrated and works while another is still at it."""
+    monkeypatch.setattr(migrate, "STEP", 2)
+    sooner = RedisStore(parse(server.url))
+    write, overtaken = store._link.write, False
+
+    async def overtake(verb: str, *args: object) -> Any:
+        nonlocal overtaken
+        if verb == "migrate" and args[1] and not overtaken:
+            overtaken = True
+            await sooner.open()
+            await node(sooner)
+        return await write(verb, *args)
+
+    monkeypatch.setattr(store._link, "write", overtake)
+    try:
+        await store.open()
+    finally:
+        await sooner.close()
+
+    assert overtaken
+    assert (await store.schema()).current
+    worker = await node(store)
+    assert await worker.claim_ids(3) == ["first", "narrow", "second"]

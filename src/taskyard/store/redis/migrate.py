@@ -17,10 +17,10 @@ async def migrate(write: Write, server: object, version: int) -> None:
     """Several may do it at once, and again from the beginning: a task is changed but once."""
     states = list(State)
     for state in states:
-        reached = version if state is states[-1] else False
+        is_last = state is states[-1]
         place = ""
         while True:
-            answer, *nodes = await write("migrate", state, place, STEP, reached)
+            answer, *nodes = await write("migrate", state, place, STEP, version, is_last)
             if nodes:
                 names = ", ".join(node.decode() for node in nodes[0])
                 raise SchemaMismatch(

@@ -1,9 +1,10 @@
 -- migrate.lua: bring some tasks of an older layout into this one.
 -- uses: full, nodes, rules
--- args: state, member of its index to go on behind or '', how many to look at, the version
--- reached when no task is left, or false
--- Answers {where to go on or ''}; {false, ids of nodes} while workers hold leases: those of an
--- older program would not understand what they find.
+-- args: state, member of its index to go on behind or '', how many to look at, the version this leads
+-- to, whether it is reached when no task of this state is left
+-- Answers {where to go on or ''}, always '' once another program has reached the version: then workers
+-- of that may run; {false, ids of nodes} while workers hold leases: those of an older program would
+-- not understand what they find.
 
 -- Older layouts had the fields of a life in another order, that of AS_IT_WAS; the state was the first.
 local AS_IT_WAS = {
@@ -12,7 +13,7 @@ local AS_IT_WAS = {
 -- The first layout had the group of a task where its priority is now, always empty; the priority in
 -- two decimal digits before seq as its place; a byte 0 before the place in `ready` and `parked`; and
 -- the rules of prefixes among those of keys.
-local state, place, limit, version = args[1], args[2], args[3], args[4]
+local state, place, limit, version, is_last = args[1], args[2], args[3], args[4], args[5]
 local FIRST_PLACE = 16
 
 local function live_nodes()
@@ -54,6 +55,8 @@ local function move_prefixes()
   end
 end
 
+if tonumber(call('HGET', K.meta, 'schema')) >= version then return { '' } end
+
 local nodes = live_nodes()
 if #nodes > 0 then return { false, nodes } end
 
@@ -73,7 +76,7 @@ for _, no in ipairs(nos) do
   end
 end
 commit()
-if last == '' and version then
+if last == '' and is_last then
   move_prefixes()
   call('HSET', K.meta, 'schema', version)
 end
