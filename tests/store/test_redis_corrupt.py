@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 
+import msgspec
 import pytest
 from redis import Redis
 
@@ -20,10 +22,22 @@ from taskyard.store.redis.scripts import key_prefix
 from taskyard.store.redis.store import RedisStore
 from tests.conformance.verbs import complete, enqueued, finish, node, running, seen, succeeded
 from tests.engine.waits import ended, working
+from tests.engine.waits import running as is_running
 from tests.servers.redis import RedisServer
 
 PREFIX = key_prefix("taskyard")
-GARBAGE = (b"\xc1", b"", b"\x07", b"\x95\xa1x")  # no format, nothing, a number, a list cut off
+
+
+def of_an_older_layout(parked_on: str | bool = False) -> bytes:
+    """As a program of the release before writes it that goes on beside newer ones."""
+    figures = ["queued", "created", 0, 0, 3, 0, f"{1:08x}{1:08x}", 5, f"{5:014x}{7:014x}", False]
+    return msgspec.msgpack.encode([*figures, parked_on, 1_700_000_000_000_000, *[False] * 9])
+
+
+GARBAGE = (
+    *(b"\xc1", b"", b"\x07", b"\x95\xa1x"),  # no format, nothing, a number, a list cut off
+    *(of_an_older_layout(), of_an_older_layout("running")),
+)
 
 Spoil = Callable[..., None]
 
@@ -114,6 +128,32 @@ async def test_a_worker_goes_on_beside_what_it_cannot_read(
         async with working(yard):
             assert (await ended(first)).state is State.COMPLETED
             assert (await ended(await work.enqueue())).state is State.COMPLETED
+
+
+@pytest.mark.spec("reliability-16", "engine-18")
+async def test_what_has_ended_is_written_though_nothing_can_be_claimed(
+    server: RedisServer, store: RedisStore
+) -> None:
+    """Verdicts and claims share a step; a claim that fails each time holds no verdict back."""
+    gate = asyncio.Event()
+    async with Yard(server.url) as yard:
+
+        @yard.task(name="work")
+        async def work() -> str:
+            await gate.wait()
+            return "done"
+
+        async with working(yard):
+            first, second = await work.enqueue(), await work.enqueue()
+            await is_running(first)
+            await is_running(second)
+            await enqueued(store, "other", lane="spoilt")
+            with Redis(port=server.port) as admin:
+                lane = admin.hget(f"{PREFIX}lane_names", "spoilt")
+                admin.hset(f"{PREFIX}lanes", lane, GARBAGE[0])
+            gate.set()
+            assert (await ended(first)).state is State.COMPLETED
+            assert (await ended(second)).state is State.COMPLETED
 
 
 @pytest.mark.spec("reliability-16")

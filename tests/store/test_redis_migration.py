@@ -13,6 +13,7 @@ import pytest
 from redis import Redis
 
 from taskyard.domain.errors import SchemaMismatch
+from taskyard.domain.lane import LaneChange
 from taskyard.domain.state import Reason, State
 from taskyard.domain.task import Dedup, TaskQuery
 from taskyard.store.redis import migrate
@@ -206,3 +207,41 @@ async def test_workers_that_start_together_do_not_refuse_each_other(
     assert (await store.schema()).current
     worker = await node(store)
     assert await worker.claim_ids(3) == ["first", "narrow", "second"]
+
+
+@pytest.mark.spec("engine-30")
+async def test_a_program_that_a_migration_has_overtaken_changes_nothing(
+    store: RedisStore, admin: Any
+) -> None:
+    """It was opened before; what it would write nobody could read."""
+    await store.open()
+    admin.hset(f"{PREFIX}meta", "schema", 1000)
+    before = {key: admin.dump(key) for key in admin.scan_iter()}
+    plain, keyed = [new(id="plain")], [new(id="keyed", keys=("a", "b"))]
+
+    for attempt in (
+        lambda: store.enqueue(plain),
+        lambda: store.enqueue(keyed),
+        lambda: node(store),
+        lambda: store.cancel("first", actor="ann"),
+        lambda: store.retry("failed", actor="ann"),
+        lambda: store.set_lane("narrow", LaneChange(capacity=1), actor="ann"),
+        lambda: store.get("first"),
+        lambda: store.endings(["first"]),
+    ):
+        with pytest.raises(SchemaMismatch, match=r"newer Taskyard \(schema 1000, this one"):
+            await attempt()
+
+    assert {key: admin.dump(key) for key in admin.scan_iter()} == before
+
+
+@pytest.mark.spec("engine-30")
+async def test_a_yard_that_lost_everything_knows_its_layout_again(
+    store: RedisStore, admin: Any
+) -> None:
+    await store.open()
+    admin.flushall()
+
+    await store.enqueue([new()])
+
+    assert (await store.schema()).current

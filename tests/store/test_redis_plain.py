@@ -17,8 +17,8 @@ from taskyard.domain.task import Claimed, Task, TaskQuery
 from taskyard.store.port import ClaimRequest
 from taskyard.store.redis import enqueue
 from taskyard.store.redis.address import parse
-from taskyard.store.redis.scripts import all_keys, key_prefix
-from taskyard.store.redis.store import SCHEMA, RedisStore
+from taskyard.store.redis.scripts import SCHEMA, all_keys, key_prefix
+from taskyard.store.redis.store import RedisStore
 from tests.conformance.verbs import (
     complete,
     enqueued,

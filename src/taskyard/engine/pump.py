@@ -1,7 +1,8 @@
 """Claimer and finisher in one: verdicts go to the store, tasks come back, in the same step.
 
 While a call is under way bodies go on, and what ends meanwhile is written with the next call: the
-busier the worker, the larger the groups.
+busier the worker, the larger the groups. A step that fails though the store can be reached may fail
+each time because of its claim: then the verdicts are written apart from it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from taskyard.domain.errors import StoreError
+from taskyard.domain.errors import StoreError, StoreUnavailable
 from taskyard.domain.node import Lease
 from taskyard.domain.outcome import Released, Stale, Verdict, decide
 from taskyard.domain.points import Point, reach
@@ -52,6 +53,7 @@ class Pump:
         self._looked = 0.0
         self._claiming = False
         self._in_doubt: ClaimRequest | None = None
+        self._apart = False
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
 
@@ -143,8 +145,10 @@ class Pump:
         if marks:
             await self._store.mark_started([job.claimed.hold for job in marks])
             self._hand.marked(marks)
-        wants = self._wants()
-        if wants is not None:
+        if self._apart and self._hand.verdicts:
+            self._apart = False
+            await self._finish()
+        elif (wants := self._wants()) is not None:
             await self._turn(wants)
         elif self._hand.verdicts:
             await self._finish()
@@ -176,8 +180,9 @@ class Pump:
         reach(Point.BEFORE_CLAIM)
         try:
             turn = await self._store.turn(verdicts, request)
-        except BaseException:
+        except BaseException as error:
             self._hand.verdicts[:0] = verdicts
+            self._apart = isinstance(error, Exception) and not isinstance(error, StoreUnavailable)
             raise
         finally:
             self._hand.writing.clear()

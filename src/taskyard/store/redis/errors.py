@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import socket
 
 from redis import exceptions as redis_errors
 
 from taskyard.domain.errors import (
     ConfigurationError,
+    SchemaMismatch,
     StoreBusy,
     StoreCorrupt,
     StoreError,
@@ -16,11 +18,14 @@ from taskyard.domain.errors import (
     StoreUnavailable,
 )
 from taskyard.store.redis.address import Address
+from taskyard.store.redis.scripts import SCHEMA
 
 # What a server answers when it cannot do the work now but may later.
 _NOT_NOW = ("LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "UNBLOCKED")
 # What a script says when something that was stored is not what it should be.
 _UNREADABLE = ("UNREADABLE", "Bad data format in input", "Missing bytes in input")
+# What it says of a yard that another release has brought into its own layout.
+_OTHER_LAYOUT = re.compile(r"\bSCHEMA (\d+)")
 
 
 FAILURES = (
@@ -121,6 +126,8 @@ def _by_answer(text: str, server: object) -> StoreError:
         return StoreUnavailable(
             f"{server}: there is no database of this number; name a smaller one in the URL"
         )
+    if found := _OTHER_LAYOUT.search(text):
+        return other_layout(int(found[1]), server)
     if any(words in text for words in _UNREADABLE):
         return StoreCorrupt(f"{server}: what is stored there cannot be read: {text}")
     if text.startswith("BUSY"):
@@ -155,3 +162,10 @@ def refuse_wrong_password(error: BaseException) -> None:
     cause = error.__cause__
     if isinstance(cause, redis_errors.AuthenticationError | redis_errors.AuthorizationError):
         raise ConfigurationError(str(error)) from cause
+
+
+def other_layout(version: int, server: object) -> SchemaMismatch:
+    known = f"(schema {version}, this one knows {SCHEMA})"
+    if version > SCHEMA:
+        return SchemaMismatch(f"{server} was made by a newer Taskyard {known}; upgrade this one")
+    return SchemaMismatch(f"{server} was made by an older Taskyard {known}; start this one anew")

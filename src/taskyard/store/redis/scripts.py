@@ -34,6 +34,9 @@ _WORD = re.compile(r"'(?:[^'\\\n]|\\.)*'|\b[A-Z][A-Z_]*\b")
 
 PREFIX = "taskyard:v1:"
 
+SCHEMA = 3
+"""The version of the layout."""
+
 
 class Script(msgspec.Struct, frozen=True):
     text: str
@@ -167,4 +170,5 @@ def _parts(source: str) -> list[str]:
 def _prelude(keys: tuple[str, ...]) -> str:
     names = ", ".join(f"{key} = KEYS[{at}]" for at, key in enumerate(keys, 1))
     terminal = ", ".join(f"{state} = true" for state in sorted(TERMINAL))
-    return f"local K = {{ {names} }}\nlocal TERMINAL = {{ {terminal} }}\n"
+    known = f"local SCHEMA = '{SCHEMA}'\nlocal TERMINAL = {{ {terminal} }}\n"
+    return f"local K = {{ {names} }}\n{known}"

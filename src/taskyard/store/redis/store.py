@@ -9,7 +9,7 @@ from typing import Any
 
 from taskyard.domain.clock import Instant, micros
 from taskyard.domain.cron import Cron, CronEntry, Ticks
-from taskyard.domain.errors import SchemaMismatch, StoreUnavailable
+from taskyard.domain.errors import StoreUnavailable
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
 from taskyard.domain.moved import Bucket, Moved
@@ -56,13 +56,12 @@ from taskyard.store.redis.address import Address
 from taskyard.store.redis.blocking import BlockingLink
 from taskyard.store.redis.clock import RedisClock
 from taskyard.store.redis.doctor import diagnose
-from taskyard.store.redis.errors import refuse_wrong_password
+from taskyard.store.redis.errors import other_layout, refuse_wrong_password
 from taskyard.store.redis.hints import Subscription
 from taskyard.store.redis.link import Link, Session, Wording
 from taskyard.store.redis.rows import or_false
+from taskyard.store.redis.scripts import SCHEMA
 from taskyard.store.redis.server import hears_hints, look, refuse_lone_node, refuse_unfit
-
-SCHEMA = 3
 
 log = logging.getLogger("taskyard.store.redis")
 
@@ -123,10 +122,7 @@ class RedisStore:
         refuse_unfit(server, force=self.address.force)
         version = int(await self._link.write("open", SCHEMA))
         if version > SCHEMA:
-            raise SchemaMismatch(
-                f"{self.address} was made by a newer Taskyard (schema {version}, this one knows "
-                f"{SCHEMA}); upgrade this one"
-            )
+            raise other_layout(version, self.address)
         if version < SCHEMA:
             await migrate.migrate(self._link.write, self.address, SCHEMA)
         self._blocking.open()

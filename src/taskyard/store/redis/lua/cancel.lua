@@ -1,5 +1,5 @@
 -- cancel.lua: cancel a waiting task, or ask a running one to stop.
--- uses: full, lookup, keys, dependencies
+-- uses: current, full, lookup, keys, dependencies
 -- args: id, actor, reason, states that may become cancelled
 -- Answers {found, done or asked, state it was in}; nothing is changed in another state.
 

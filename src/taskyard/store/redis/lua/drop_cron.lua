@@ -1,5 +1,5 @@
 -- drop_cron.lua: forget an entry; 0 if there is none.
--- uses: full, crons
+-- uses: current, full, crons
 -- args: name, actor
 
 if call('HDEL', K.crons, args[1]) == 0 then return 0 end

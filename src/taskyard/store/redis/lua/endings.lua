@@ -1,5 +1,5 @@
 -- endings.lua: those of these tasks that have ended.
--- uses: tasks
+-- uses: current, tasks
 -- KEYS ids       HASH  id -> no
 -- KEYS results   HASH  no -> result
 -- KEYS failures  HASH  no -> packed list of failed attempts

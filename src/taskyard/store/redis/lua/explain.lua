@@ -1,5 +1,5 @@
 -- explain.lua: the facts behind a task's waiting.
--- uses: lookup, reading, keys, figures, nodes, needing
+-- uses: current, lookup, reading, keys, figures, nodes, needing
 -- args: id, how many tasks before it to count at most, how many unmet dependencies to name
 -- Answers {now, whole task, lane, yard paused, keys, nodes, how many come before it, when the rate of
 -- its lane has a token or false, ids of unmet dependencies, id of the head of a first in, first out

@@ -1,5 +1,5 @@
 -- find.lua: tasks by filter, newest first.
--- uses: reading, names, needing
+-- uses: current, reading, names, needing
 -- KEYS by_key  ZSET  key \0 no
 -- args: states, lane, kind, key, limit, no of the last one seen; nil where there is no filter; whether
 -- to tell whose end each waits for

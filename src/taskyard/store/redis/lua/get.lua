@@ -1,5 +1,5 @@
 -- get.lua: everything about one task.
--- uses: reading, lookup
+-- uses: current, reading, lookup
 -- args: id
 
 local no = call('HGET', K.ids, args[1])

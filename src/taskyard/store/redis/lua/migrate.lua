@@ -67,7 +67,7 @@ for at, member in ipairs(members) do
 end
 load_many(nos)
 for _, no in ipairs(nos) do
-  local task = load(no)
+  local task = packed_lives[no] and unpacked(packed_lives[no])
   if task and type(task[PLAIN]) == 'string' then
     task = in_order(task)
     loaded[no] = task

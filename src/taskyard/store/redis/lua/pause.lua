@@ -1,5 +1,5 @@
 -- pause.lua: pause a waiting task, or ask a running one to pause.
--- uses: full, lookup, keys, audit
+-- uses: current, full, lookup, keys, audit
 -- args: id, actor, reason, states that may become paused
 -- Answers {found, done or asked, state it was in}; nothing is changed in another state.
 

@@ -1,5 +1,5 @@
 -- pause_yard.lua: start nothing new in any lane, perhaps until some moment, or go on.
--- uses: full, tasks, audit
+-- uses: current, full, tasks, audit
 -- args: paused, until or nil, actor
 
 local paused, til, actor = args[1], args[2], args[3]

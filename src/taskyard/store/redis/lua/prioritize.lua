@@ -1,5 +1,5 @@
 -- prioritize.lua: change the place of a waiting task.
--- uses: full, lookup, keys, names, audit
+-- uses: current, full, lookup, keys, names, audit
 -- args: id, priority, actor, states that wait
 -- Answers {found, state it is in, whether it waits, its lane if that knows no priority}; one that
 -- does not wait, or in such a lane, is not changed.

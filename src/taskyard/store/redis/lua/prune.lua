@@ -1,5 +1,5 @@
 -- prune.lua: remove ended tasks in one state that have been kept long enough, the oldest first.
--- uses: full, dependencies
+-- uses: current, full, dependencies
 -- KEYS ids       HASH  id -> no
 -- KEYS by_key    ZSET  key \0 no: which tasks name a key
 -- KEYS results   HASH  no -> result

@@ -1,5 +1,5 @@
 -- resume.lua: let a paused task wait again where it stood, or take back the wish that it pause.
--- uses: full, lookup, orders, audit
+-- uses: current, full, lookup, orders, audit
 -- args: id, actor, reason
 -- Answers {found, what it was or '', state it was in}; nothing is changed if it was neither.
 

@@ -1,5 +1,5 @@
 -- retry.lua: give a failed or cancelled task a new life with a full budget.
--- uses: lookup, orders, audit
+-- uses: current, lookup, orders, audit
 -- KEYS results  HASH  no -> result
 -- args: id, actor, states that may have a new life
 -- Answers {found, state it was in, id of the task that keeps its dedup key now}.

@@ -1,5 +1,5 @@
 -- set_cron.lua: keep an entry in place of one of its name; 0 if that one stays.
--- uses: crons
+-- uses: current, crons
 -- args: name, entry as it is kept, actor
 
 local name, row, actor = args[1], args[2], args[3]

@@ -1,5 +1,5 @@
 -- set_key_rule.lua: set limit and rate of a key or of each key with a prefix.
--- uses: full, keys, audit
+-- uses: current, full, keys, audit
 -- args: pattern, actor, rule as text or nil to remove it, what the audit trail says of it
 
 local pattern, actor, rule, detail = args[1], args[2], args[3], args[4]

@@ -1,5 +1,5 @@
 -- set_lane.lua: change a lane, making it if it is new.
--- uses: full, figures, naming, reordering, audit
+-- uses: current, full, figures, naming, reordering, audit
 -- args: name, actor, changes, most queued tasks that another order may concern. A change is a map with
 -- some of capacity, max_depth, rate, order, ageing, paused, reason, until; false is none.
 -- Answers {the lane}; or {false, queued} if there are too many: then nothing is changed.

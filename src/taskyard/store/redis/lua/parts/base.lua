@@ -27,6 +27,11 @@ local function whole(number)
   return format('%.0f', number)
 end
 
+-- Of a yard that lost everything there is nothing to refuse.
+local function refuse_other_layout(found)
+  if found and found ~= SCHEMA then error('SCHEMA ' .. found) end
+end
+
 local function includes(list, wanted)
   for _, value in ipairs(list) do
     if value == wanted then return true end

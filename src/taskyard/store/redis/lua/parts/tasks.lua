@@ -68,6 +68,13 @@ local function unpacked(packed)
   return fine and type(row) == 'table' and row
 end
 
+-- Whether it has the fields above. In older layouts, which a program of an older release may still
+-- write, the state was the first.
+local function is_life(row)
+  return #row >= DEDUP_KEPT and type(row[PLAIN]) ~= 'string' and type(row[STREAM]) == 'string'
+    and type(row[STATE]) == 'string'
+end
+
 local function load_many(nos)
   local wanted = {}
   for _, no in ipairs(nos) do
@@ -86,6 +93,7 @@ local function load(no)
     if packed_lives[no] == nil then load_many({ no }) end
     local packed = packed_lives[no]
     task = packed and unpacked(packed)
+    task = task and is_life(task) and task
     loaded[no] = task
   end
   return task
@@ -262,11 +270,14 @@ end
 
 -- Takes `count` numbers; answers the one before the first. They are never behind the clock, so
 -- that a server that came back without its last writes does not give the same number twice: an
--- old worker's verdict would end another task.
+-- old worker's verdict would end another task. A yard of another layout gives none.
 local function numbers(count, counter)
   counter = counter or 'seq'
-  local last = math.max(tonumber(call('HGET', K.meta, counter) or 0), now)
+  local found, schema = unpack(call('HMGET', K.meta, counter, 'schema'))
+  refuse_other_layout(schema)
+  local last = math.max(tonumber(found or 0), now)
   call('HSET', K.meta, counter, whole(last + count))
+  if not schema then call('HSET', K.meta, 'schema', SCHEMA) end
   return last
 end
 
