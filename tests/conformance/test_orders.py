@@ -10,11 +10,12 @@ from contextlib import AsyncExitStack
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from taskyard.domain.clock import SECOND
 from taskyard.domain.errors import IllegalTransition, InvalidOption
 from taskyard.domain.explain import Condition
-from taskyard.domain.lane import MAX_REORDERED, Order
+from taskyard.domain.lane import MAX_REORDERED, Lane, Order
 from taskyard.domain.rate import Rate
 from taskyard.domain.state import Reason, State
 from taskyard.domain.task import Claimed, Enqueued, Task, TaskQuery
@@ -273,6 +274,27 @@ async def test_fifo_has_a_head_for_every_lane(store: Store) -> None:
     await enqueued(store, lane="one")
 
     assert await worker.claim_ids(10) == free
+
+
+@pytest.mark.spec("engine-10", "engine-9")
+@pytest.mark.parametrize("waits_for", ["kind", "key"])
+async def test_fifo_lanes_whose_heads_wait_keep_nobody_from_the_others(
+    store: Store, waits_for: str
+) -> None:
+    """However many they are: each claim finds what may run."""
+    lanes = [Lane(name=f"line {n}", order=FIFO) for n in range(250)]
+    await store.import_settings(lanes=lanes)
+    worker = await node(store, slots=2)
+    await running(store, worker, keys=("k",))
+    blocked = {"kind": new("unheard of"), "key": new(keys=("k",))}[waits_for]
+    heads = [replace(blocked, id=f"head of {lane.name}", lane=lane.name) for lane in lanes]
+    await store.enqueue(heads)
+
+    for _ in range(3):
+        free = await enqueued(store, lane="free")
+        claim = await worker.ask(1)
+        assert ids(claim.tasks) == [free]
+        await complete(store, *claim.tasks)
 
 
 @pytest.mark.spec("engine-9", "engine-6")

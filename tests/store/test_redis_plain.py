@@ -222,7 +222,7 @@ async def test_tasks_leave_as_a_range_only_where_nobody_stands_between(
 
 @pytest.mark.spec("engine-12", "engine-30")
 async def test_a_claim_looks_at_some_of_very_many_lanes(store: RedisStore, admin: Any) -> None:
-    """As many commands however many lanes there are; each comes to its turn."""
+    """As many commands however many lanes with room there are; each comes to its turn."""
     worker = await node(store, slots=10_000)
     looks = []
     for lanes in (300, 1200):

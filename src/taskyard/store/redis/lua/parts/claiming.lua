@@ -45,12 +45,6 @@ local function in_order(queue)
   return seen
 end
 
-local function is_late(no)
-  if glances[no] then return false end
-  local deadline = load(no)[DEADLINE]
-  return deadline and deadline <= now
-end
-
 -- The head of a first in, first out lane and those behind it, as far as each is the head in turn.
 local function heads(queue, served)
   local found = {}

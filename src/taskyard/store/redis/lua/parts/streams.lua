@@ -1,5 +1,5 @@
 -- streams: the lanes and routes a node may take from, and how much fits into each lane.
--- uses: tasks, names, rates
+-- uses: tasks, names, rates, heads
 
 -- More than can ever run: a figure, unlike no limit, keeps tasks from being claimed ahead.
 local PLENTY = 1000000000
@@ -30,25 +30,44 @@ end
 -- claim looks at some of them.
 local MANY_LANES, GOLDEN = 200, 0.6180339887498949
 
+-- How many more may start in a lane that is looked at. Where only some lanes are looked at, one whose
+-- head blocks it has no room: it would take the place of another.
+local function room_found(lane, served, some)
+  local room = lane_room(lane)
+  if some and room and room > 0 and lane_row(lane)[ORDER] == 'fifo' and not head_goes(lane, served) then
+    return 0
+  end
+  return room
+end
+
 -- Adds to `found` the streams with something ready, in the order of their lanes: one look each,
--- however many tasks are ready. Of a first in, first out lane also those that are not served: the
--- head may be there. Answers whether there are no more than `most` lanes.
+-- however many tasks are ready, and one for a lane that is closed or full. Of a first in, first out
+-- lane also those that are not served: the head may be there. Answers whether there are no more than
+-- `most` lanes with room.
 local function walk(served, from, to, most, found)
   while true do
     local head = first(K.ready, from, to)
     if not head then return true end
     local stream = sub(head, 1, 16)
     local lane = sub(stream, 1, 8)
-    local row = lane_row(lane)
-    if (served[sub(stream, 9)] or row[ORDER] == 'fifo') and is_open(row) then
-      if found.rooms[lane] == nil then
+    local row, passed = lane_row(lane), stream
+    if not is_open(row) then
+      passed = lane
+    elseif served[sub(stream, 9)] or row[ORDER] == 'fifo' then
+      local room = found.rooms[lane]
+      if room == nil then
         if found.lanes == most then return false end
-        found.rooms[lane] = lane_room(lane)
-        if not found.rooms[lane] or found.rooms[lane] > 0 then found.lanes = found.lanes + 1 end
+        room = room_found(lane, served, found.some)
+        found.rooms[lane] = room
+        if not room or room > 0 then found.lanes = found.lanes + 1 end
       end
-      if not found.rooms[lane] or found.rooms[lane] > 0 then table.insert(found.streams, stream) end
+      if not room or room > 0 then
+        table.insert(found.streams, stream)
+      else
+        passed = lane
+      end
     end
-    from = '(' .. stream .. '\255'
+    from = '(' .. passed .. '\255'
   end
 end
 

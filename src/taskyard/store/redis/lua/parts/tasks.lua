@@ -153,6 +153,13 @@ local function place_in_lane(no)
   return glances[no] and sub(packed_lives[no], PLACE_FROM, PLACE_TO) or load(no)[PLACE]
 end
 
+-- A plain task has no deadline.
+local function is_late(no)
+  if glances[no] then return false end
+  local deadline = load(no)[DEADLINE]
+  return deadline and deadline <= now
+end
+
 local function lane_of(task)
   return task[STREAM]:sub(1, 8)
 end
