@@ -8,11 +8,13 @@ import pytest
 
 from taskyard.domain.task import Clash, Dedup, Duplicate
 from taskyard.store.postgres.turn import TURN, turn_args
-from tests.conformance.verbs import complete, enqueued, new, node, running, seen, succeeded
+from tests.conformance.verbs import complete, enqueued, new, node, parked, running, seen, succeeded
 from tests.store.postgres_place import connected, someone_waits, yard
 
 KEYS = 100
 ROWS_READ = "SELECT idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relid = $1::text::regclass"
+SET_LIMIT = "SELECT taskyard.set_key_rule(0, $1, 9, NULL, NULL, NULL, 'limit 9', 'ann')"
+SCANS = "SELECT idx_scan FROM pg_stat_xact_user_tables WHERE relid = $1::text::regclass"
 
 # Whoever would take the room if it is free takes it as soon as it is.
 PATIENTLY = """CREATE OR REPLACE FUNCTION taskyard.try_lock_room() RETURNS boolean
@@ -63,15 +65,36 @@ async def test_who_is_being_changed_when_its_key_comes_free_gets_its_turn() -> N
     async with yard() as place, connected() as caller:
         worker = await node(place.store)
         holder = await running(place.store, worker, keys=("k",))
-        parked = await enqueued(place.store, keys=("k",), dedup=Dedup("d"))
+        waiting = await enqueued(place.store, keys=("k",), dedup=Dedup("d"))
         async with caller.transaction():
             newer = new(payload="[1]", dedup=Dedup("d", clash=Clash.REPLACE))
             assert await place.store.enqueue_in(caller, [newer]) == [
-                Duplicate(parked, changed=True)
+                Duplicate(waiting, changed=True)
             ]
             await complete(place.store, holder)
             assert await worker.claim() == []
 
         await place.store.promote()
         claimed = await worker.claim_one()
-        assert (claimed.id, claimed.payload) == (parked, "[1]")
+        assert (claimed.id, claimed.payload) == (waiting, "[1]")
+
+
+@pytest.mark.spec("engine-10", "engine-29")
+@pytest.mark.parametrize("named", [("key-7",), ("key-7", *(f"key-7{n}" for n in range(10)))])
+async def test_a_rule_concerns_those_who_wait_for_the_keys_it_names(named: tuple[str, ...]) -> None:
+    pattern = "key-7" if len(named) == 1 else "key-7*"
+    async with yard() as place, connected() as connection:
+        worker = await node(place.store, slots=KEYS + 1)
+        keys = [f"key-{n}" for n in range(KEYS)]
+        await place.store.enqueue([new(keys=(key,)) for key in keys for _ in range(2)])
+        await worker.claim(KEYS + 1)
+        assert set((await parked(place.store)).values()) == set(keys)
+
+        async with connection.transaction():
+            await connection.execute(place.here(SET_LIMIT), pattern)
+            read = await connection.fetchval(ROWS_READ, place.here("taskyard.parked"))
+            counted = await connection.fetchval(SCANS, place.here("taskyard.held"))
+
+        assert set((await parked(place.store)).values()) == set(keys).difference(named)
+        assert read < KEYS, read
+        assert counted <= 4 * len(named), counted

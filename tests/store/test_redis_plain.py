@@ -27,6 +27,7 @@ from tests.conformance.verbs import (
     ids,
     new,
     node,
+    parked,
     released,
     seen,
     succeeded,
@@ -240,6 +241,30 @@ async def test_a_claim_looks_at_some_of_very_many_lanes(store: RedisStore, admin
         assert (await store.counts())[State.QUEUED] == 0
     few, many = looks
     assert many <= few + 10
+
+
+@pytest.mark.spec("engine-10", "engine-30")
+@pytest.mark.parametrize("pattern", ["host:7", "host:*"])
+async def test_a_rule_concerns_those_who_wait_for_the_keys_it_names(
+    store: RedisStore, admin: Any, pattern: str
+) -> None:
+    """As many commands however many other keys somebody waits for."""
+    worker = await node(store, slots=1000)
+    steps = []
+    for others in (20, 200):
+        keys = ["host:7", "hosts", *(f"other {others} {n}" for n in range(others))]
+        await store.enqueue([new(keys=(key,)) for key in keys for _ in range(3)])
+        await worker.claim(1000)
+        assert set((await parked(store)).values()) >= set(keys)
+        admin.config_resetstat()
+        await store.set_key_rule(pattern, 1000, actor="ann")
+        steps.append(sum(of["calls"] for of in admin.info("commandstats").values()))
+        left = await parked(store)
+        assert "host:7" not in left.values()
+        assert set(left.values()) >= set(keys) - {"host:7"}
+        await store.set_key_rule(pattern, None, actor="ann")
+    few, many = steps
+    assert many <= few + 5
 
 
 @pytest.mark.spec("engine-30")

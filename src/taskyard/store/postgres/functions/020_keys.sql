@@ -58,18 +58,25 @@ BEGIN
 END
 $$;
 
--- waited_keys: the keys someone is parked on, one index seek each.
-CREATE OR REPLACE FUNCTION taskyard.waited_keys() RETURNS TABLE (key text)
+-- waited_keys_with: the keys that begin like this and someone is parked on, one index seek each.
+CREATE OR REPLACE FUNCTION taskyard.waited_keys_with(p_prefix text) RETURNS TABLE (key text)
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN QUERY
     WITH RECURSIVE waited (key) AS (
-        SELECT (SELECT w.key FROM taskyard.parked AS w ORDER BY w.key LIMIT 1)
+        SELECT (SELECT w.key FROM taskyard.parked AS w WHERE w.key >= p_prefix ORDER BY w.key LIMIT 1)
         UNION ALL
         SELECT (SELECT w.key FROM taskyard.parked AS w WHERE w.key > waited.key ORDER BY w.key LIMIT 1)
-          FROM waited WHERE waited.key IS NOT NULL
+          FROM waited WHERE starts_with(waited.key, p_prefix)
     )
-    SELECT waited.key FROM waited WHERE waited.key IS NOT NULL;
+    SELECT waited.key FROM waited WHERE starts_with(waited.key, p_prefix);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION taskyard.waited_keys() RETURNS TABLE (key text)
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN QUERY SELECT w.key FROM taskyard.waited_keys_with('') AS w;
 END
 $$;
 
@@ -220,20 +227,24 @@ CREATE OR REPLACE FUNCTION taskyard.set_key_rule(
 LANGUAGE plpgsql
 {careful_plans} AS $$
 DECLARE
-    v_now  bigint;
-    v_keys text[];
+    v_now    bigint;
+    v_prefix text := CASE WHEN right(p_pattern, 1) = '*' THEN left(p_pattern, -1) END;
+    v_keys   text[] := CASE WHEN v_prefix IS NULL THEN ARRAY[p_pattern] END;
 BEGIN
     PERFORM taskyard.lock_room();
     v_now := taskyard.moment(p_clock);
-    SELECT array_agg(k.key) INTO v_keys
-      FROM (SELECT w.key FROM taskyard.waited_keys() AS w
-             UNION SELECT b.key FROM taskyard.buckets AS b WHERE b.lane = 0 AND b.full_at > v_now) AS k;
+    IF v_prefix IS NOT NULL THEN
+        SELECT array_agg(k.key) INTO v_keys
+          FROM (SELECT w.key FROM taskyard.waited_keys_with(v_prefix) AS w
+                 UNION SELECT b.key FROM taskyard.buckets AS b
+                        WHERE b.lane = 0 AND b.key >= v_prefix AND starts_with(b.key, v_prefix)
+                          AND b.full_at > v_now) AS k;
+    END IF;
     IF p_limit IS NULL THEN
         DELETE FROM taskyard.key_rules WHERE pattern = p_pattern;
     ELSE
         INSERT INTO taskyard.key_rules (pattern, prefix, key_limit, rate, rate_interval, rate_burst)
-        VALUES (p_pattern, CASE WHEN right(p_pattern, 1) = '*' THEN left(p_pattern, -1) END, p_limit,
-                p_rate, p_interval, p_burst)
+        VALUES (p_pattern, v_prefix, p_limit, p_rate, p_interval, p_burst)
             ON CONFLICT (pattern) DO UPDATE
            SET key_limit = excluded.key_limit, rate = excluded.rate,
                rate_interval = excluded.rate_interval, rate_burst = excluded.rate_burst;

@@ -20,7 +20,7 @@ while true do
   add(key)
   from = '(' .. key .. '\1'
 end
-each_waited_key(add)
+each_waited_key('', add)
 table.sort(names, function(a, b)
   if waiting[a] ~= waiting[b] then return waiting[a] > waiting[b] end
   return a < b

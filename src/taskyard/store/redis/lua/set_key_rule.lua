@@ -3,12 +3,17 @@
 -- args: pattern, actor, rule as text or nil to remove it, what the audit trail says of it
 
 local pattern, actor, rule, detail = args[1], args[2], args[3], args[4]
--- The keys somebody waits for, and those that tokens are missing from.
+local prefix = sub(pattern, -1) == '*' and sub(pattern, 1, -2)
+-- The keys it names that somebody waits for, and those that tokens are missing from.
 local concerned = {}
-for _, name in ipairs(call('ZRANGEBYSCORE', K.buckets, '(' .. whole(now), '+inf')) do
-  if sub(name, 1, 2) == 'k=' then concerned[sub(name, 3)] = true end
+if prefix then
+  for _, name in ipairs(call('ZRANGEBYSCORE', K.buckets, '(' .. whole(now), '+inf')) do
+    if sub(name, 1, #prefix + 2) == 'k=' .. prefix then concerned[sub(name, 3)] = true end
+  end
+  each_waited_key(prefix, function(key) concerned[key] = true end)
+else
+  concerned[pattern] = true
 end
-each_waited_key(function(key) concerned[key] = true end)
 local key = home_of(pattern)
 if rule then
   call('HSET', key, pattern, rule)

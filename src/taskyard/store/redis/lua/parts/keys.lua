@@ -92,11 +92,11 @@ local function count_keys(counts, task, but)
   end
 end
 
--- Calls `visit` with each key someone is parked on.
-local function each_waited_key(visit)
-  local from = '-'
+-- Calls `visit` with each key that begins like this and someone is parked on.
+local function each_waited_key(prefix, visit)
+  local from, to = '[' .. prefix, '(' .. prefix .. '\255'
   while true do
-    local head = first(K.parked, from, '+')
+    local head = first(K.parked, from, to)
     if not head then return end
     local key = head:sub(1, head:find('%z') - 1)
     visit(key)
