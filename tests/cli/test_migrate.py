@@ -42,3 +42,16 @@ def test_a_yard_of_a_newer_release_is_left_alone(taskyard: Program) -> None:
         refused = taskyard.try_to(*words)
         assert refused.code == 5
         assert "made by a newer Taskyard (schema 99" in refused.complaint
+
+
+def test_the_doctor_tells_of_a_yard_of_an_older_release_and_leaves_it(taskyard: Program) -> None:
+    taskyard("migrate")
+    db = apsw.Connection(str(taskyard.file))
+    db.execute("UPDATE taskyard_meta SET value = 1 WHERE name = 'schema'")
+
+    told = taskyard.try_to("doctor")
+
+    assert told.code == 1
+    assert "✗ schema version 1, newest is" in " ".join(told.out.split())
+    assert db.execute("SELECT value FROM taskyard_meta WHERE name = 'schema'").get == 1
+    db.close()

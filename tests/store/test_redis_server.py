@@ -245,7 +245,7 @@ async def test_on_a_full_server_leases_hold_and_work_goes_on(start: Start) -> No
             async with opened(server.url) as another:
                 wrong = [check for check in await another.diagnose() if not check.ok]
             assert [check.name for check in wrong] == ["memory"]
-            assert "it is full" in wrong[0].text
+            assert "it is full: new tasks are refused, what waits runs" in wrong[0].text
 
             assert not worker.beat().lost
             assert await worker.holds() == {task.hold}
@@ -468,6 +468,11 @@ def test_an_old_server_is_refused() -> None:
     [
         (("--appendfsync", "always"), True, "survives a crash"),
         (("--appendfsync", "everysec"), True, "may lose the last second"),
+        (
+            ("--appendfsync", "always", "--no-appendfsync-on-rewrite", "yes"),
+            True,
+            "while the server rewrites its log",
+        ),
         (("--appendonly", "no"), False, "loses every task"),
         (("--appendonly", "no", "--save", "60", "1"), False, "since the last one"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from rich.table import Column
@@ -10,17 +11,18 @@ from rich.text import Text
 from taskyard.cli.errors import ChecksFailed
 from taskyard.cli.machine import plain, print_json
 from taskyard.cli.render import cell, fixed, show, table
-from taskyard.cli.target import App, Json, Url, Where, ask
+from taskyard.cli.target import App, Json, Url, Where, ask_yard
 from taskyard.cli.text import clean
 from taskyard.domain.errors import StoreError
-from taskyard.store.port import Check
+from taskyard.store.port import Check, Schema
 from taskyard.yard import Yard
 
 
 def doctor(url: Url = None, app: App = None, as_json: Json = False) -> None:
     """Find out whether the store is safe.
 
-    Looks at everything that could make it unsafe or slow; the exit code is 1 if anything does.
+    Looks at everything that could make it unsafe or slow; the exit code is 1 if anything does. It
+    brings no yard of an older release up to date.
     """
     checks = _checks(Where(url, app))
     if as_json:
@@ -36,10 +38,23 @@ def _checks(where: Where) -> Sequence[Check]:
     async def look(yard: Yard) -> Sequence[Check]:
         return await yard.diagnose()
 
+    yard = where.yard()
     try:
-        return ask(where, look)
+        schema = asyncio.run(yard.schema())
+        return _behind(schema) or ask_yard(yard, look)
     except StoreError as error:
         return [Check("store", False, str(error))]
+
+
+def _behind(schema: Schema) -> list[Check]:
+    """Opening the yard would migrate it, and nothing could be told any more."""
+    if schema.current or not 0 < schema.version <= schema.newest:
+        return []
+    found = f"version {schema.version}, newest is {schema.newest}"
+    if schema.version == schema.newest:
+        found = f"version {schema.version}, with functions of another release"
+    text = "the next program of this release migrates it, or `taskyard migrate`; then look again"
+    return [Check("schema", False, f"{found}: {text}")]
 
 
 def _row(check: Check) -> tuple[Text, ...]:

@@ -37,7 +37,7 @@ def _eviction(server: Server) -> Check:
     ok = server.keeps_everything is not False
     text = "a full memory refuses writes" if ok else "a full memory throws tasks away"
     if server.is_full:
-        text += "; it is full: new tasks are refused and none begins"
+        text += "; it is full: new tasks are refused, what waits runs and ends"
     return Check("memory", ok and not server.is_full, f"maxmemory-policy is {policy}: {text}")
 
 

@@ -14,6 +14,11 @@ from taskyard.store.redis.link import Link
 
 OLDEST = (6, 2)
 
+_SETTINGS = (
+    *("appendonly", "appendfsync", "no-appendfsync-on-rewrite"),
+    *("save", "maxmemory-policy"),
+)
+
 
 class Server(msgspec.Struct, frozen=True):
     """What the server says of itself; None where it does not tell."""
@@ -23,6 +28,7 @@ class Server(msgspec.Struct, frozen=True):
     policy: str | None = None
     aof: bool | None = None
     fsync: str | None = None
+    fsync_paused: bool = False  # while a child process of the server writes files
     snapshots: bool | None = None
     replicas: int = 0
     memory: tuple[int, int] | None = None  # bytes used, and the most allowed
@@ -43,6 +49,11 @@ class Server(msgspec.Struct, frozen=True):
         """Whether something survives a crash of the server, and what, in one sentence."""
         if self.aof is None:
             return True, "persistence unknown: the server answers neither INFO nor CONFIG GET"
+        if self.aof and self.fsync_paused and self.fsync != "no":
+            text = "while the server rewrites its log or takes a snapshot, a crash of the machine"
+            lost = "may lose what the system had not written yet, often the last 30 seconds"
+            how = f"appendfsync {self.fsync}, but no-appendfsync-on-rewrite is yes"
+            return True, f"{how}: {text} {lost}"
         if self.aof and self.fsync == "always":
             return True, "appendfsync always: what was saved survives a crash of the server"
         if self.aof and self.fsync == "no":
@@ -70,6 +81,7 @@ async def look(link: Link) -> Server:
         policy=settings.get("maxmemory-policy") or _text(info.get("maxmemory_policy")),
         aof=aof == "yes" if aof else (None if seen_aof is None else bool(seen_aof)),
         fsync=settings.get("appendfsync"),
+        fsync_paused=settings.get("no-appendfsync-on-rewrite") == "yes",
         snapshots=bool(settings["save"]) if "save" in settings else None,
         replicas=int(info.get("connected_slaves", 0)),
         memory=_memory(info),
@@ -118,7 +130,7 @@ async def _info(link: Link) -> dict[str, Any]:
 
 async def _settings(link: Link) -> dict[str, str]:
     settings: dict[str, str] = {}
-    for name in ("appendonly", "appendfsync", "save", "maxmemory-policy"):
+    for name in _SETTINGS:
         try:
             answer = await link.command("CONFIG GET", name)
         except StoreError as error:
