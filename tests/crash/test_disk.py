@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
@@ -16,8 +17,11 @@ from redis import Redis
 
 from taskyard import State
 from taskyard.domain.clock import micros
-from taskyard.domain.errors import StoreBusy, StoreFull
+from taskyard.domain.errors import StoreBusy, StoreFull, StoreReadOnly, StoreUnavailable
+from taskyard.domain.task import TaskQuery
+from taskyard.store.port import Store
 from taskyard.store.sqlite.store import SqliteStore
+from taskyard.store.url import open_store
 from tests.conformance.verbs import enqueued, finish, node, running, succeeded
 from tests.crash.conftest import Stage
 from tests.crash.crew import Member, wait_for
@@ -63,13 +67,15 @@ def disk() -> Iterator[FullDisk]:
 
 
 @contextmanager
-def without_room(member: Member) -> Iterator[None]:
-    """Files of this process may not grow, as with a quota that is used up."""
-    before = resource.prlimit(member.pid, resource.RLIMIT_FSIZE, (SMALL, resource.RLIM_INFINITY))
+def without_room(process: Member | RedisServer, most: int = SMALL) -> Iterator[None]:
+    """Files of this process may not grow beyond that, as with a quota that is used up."""
+    pid = process.pid
+    before = resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
     try:
         yield
     finally:
-        resource.prlimit(member.pid, resource.RLIMIT_FSIZE, before)
+        with suppress(ProcessLookupError):  # it may have ended of that
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
 
 
 LOCKER = """
@@ -204,4 +210,69 @@ async def test_a_redis_server_without_memory_costs_no_lease(stage: Stage) -> Non
             assert member.alive
             assert await scene.broken() == []
     finally:
+        server.remove()
+
+
+def log_size(server: RedisServer) -> int:
+    """Bytes of the append-only file that grows."""
+    file = max(server.folder.rglob("*.aof"), key=lambda file: file.stat().st_mtime_ns)
+    return file.stat().st_size
+
+
+async def save_on_and_on(store: Store, saved: list[str]) -> None:
+    while True:
+        saved.append(await enqueued(store))
+
+
+@pytest.mark.spec("reliability-13", "engine-18", "engine-30")
+async def test_a_redis_server_whose_disk_is_full_refuses_writes_and_goes_on() -> None:
+    """With appendfsync everysec: what was acknowledged is written when there is room."""
+    server = RedisServer("--appendfsync", "everysec")
+    server.start()
+    store = open_store(server.url)
+    try:
+        worker = await node(store)
+        task = await running(store, worker)
+        saved = [task.id]
+        with without_room(server, log_size(server)):
+            with pytest.raises(StoreReadOnly, match="cannot save its data to disk"):
+                await save_on_and_on(store, saved)
+            with pytest.raises(StoreReadOnly, match="cannot save its data to disk"):
+                await finish(store, succeeded(task))
+            with pytest.raises(StoreReadOnly, match="cannot save its data to disk"):
+                worker.beat()
+            assert (await store.counts())[State.RUNNING] == 1
+
+        before = len(saved)
+        async with asyncio.timeout(20):
+            while len(saved) == before:
+                with suppress(StoreReadOnly):
+                    saved.append(await enqueued(store))
+        assert not worker.beat().lost
+        await finish(store, succeeded(task))
+        server.stop(signal.SIGKILL)
+        server.start()
+        assert {found.id for found in await store.find(TaskQuery())} == set(saved)
+        assert (await store.counts())[State.COMPLETED] == 1
+    finally:
+        await store.close()
+        server.remove()
+
+
+@pytest.mark.spec("reliability-13", "engine-18", "engine-30")
+async def test_a_redis_server_that_syncs_always_ends_when_its_disk_is_full() -> None:
+    """Nothing that was acknowledged is lost."""
+    server = RedisServer("--appendfsync", "always")
+    server.start()
+    store = open_store(server.url)
+    try:
+        saved = [await enqueued(store)]
+        with without_room(server, log_size(server)), pytest.raises(StoreUnavailable):
+            await save_on_and_on(store, saved)
+        server.stop()
+        server.start()
+        assert {task.id for task in await store.find(TaskQuery())} >= set(saved)
+        await enqueued(store)
+    finally:
+        await store.close()
         server.remove()

@@ -56,7 +56,7 @@ class RedisServer:
                 *("--appendonly", "yes", "--save", "", *self._options),
             ],
             stdin=subprocess.DEVNULL,
-            preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
+            preexec_fn=_prepare if sys.platform == "linux" else None,  # noqa: PLW1509
         )
         self._wait()
 
@@ -122,6 +122,9 @@ def _free_port() -> int:
     return port
 
 
-def _die_with_parent() -> None:
-    """Also if the process of the tests is killed."""
+def _prepare() -> None:
+    """It ends with the process of the tests, also if that is killed; a file that may not grow is an
+    error like a full disk.
+    """
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
