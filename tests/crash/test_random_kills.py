@@ -37,7 +37,7 @@ async def test_killed_workers_and_a_killed_server_break_no_promise(
     assert outcome.tasks >= plan.kills * plan.tasks_per_kill
 
 
-@pytest.mark.spec("engine-3", "engine-10")
+@pytest.mark.spec("engine-3", "engine-10", "reliability-20")
 async def test_1000_tasks_over_10_keys_with_kills(tmp_path: Path) -> None:
     plan = Plan(kills=10, seed=3, pause=0.2, tasks_per_kill=100, keyed=1.0)
 

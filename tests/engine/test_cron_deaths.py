@@ -36,7 +36,7 @@ async def scheduler(url: str, fires: int, when: str) -> AsyncIterator[asyncio.su
             await process.wait()
 
 
-@pytest.mark.spec("lifecycle-18", "engine-26")
+@pytest.mark.spec("lifecycle-18", "engine-26", "reliability-21")
 @pytest.mark.parametrize("store", STORES)
 async def test_schedulers_that_die_in_turn_start_each_tick_once(store: str, tmp_path: Path) -> None:
     url = fresh_url(store, tmp_path)
