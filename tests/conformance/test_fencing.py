@@ -8,7 +8,7 @@ import pytest
 
 from taskyard.domain.errors import StaleAttempt
 from taskyard.domain.node import Hold
-from taskyard.domain.outcome import Stale, Verdict
+from taskyard.domain.outcome import Finished, Stale, Verdict
 from taskyard.domain.state import State
 from taskyard.domain.task import Claimed, Duplicate, Enqueued, Progress
 from taskyard.store.port import Store
@@ -49,6 +49,26 @@ async def lost(store: Store, time: StoreTime, **options: object) -> tuple[Claime
     await time.advance(LEASE_SECONDS + 1)
     await store.rescue()
     return bare(task), await node(store, "node-b")
+
+
+@pytest.mark.spec("engine-19")
+@pytest.mark.parametrize("then", VERDICTS)
+@pytest.mark.parametrize("outcome", ["succeeded", "failed", "released"])
+async def test_of_two_verdicts_in_one_call_the_first_counts(
+    store: Store, outcome: str, then: str
+) -> None:
+    worker = await node(store)
+    task, other = [await running(store, worker) for _ in range(2)]
+
+    first, second, beside = await finish(
+        store, VERDICTS[outcome](task), VERDICTS[then](task), succeeded(other)
+    )
+
+    after = await seen(store, task.id)
+    assert (first, second) == (Finished(task.no, after.state), Stale(task.no, task.attempt))
+    ends = {"succeeded": State.COMPLETED, "failed": State.FAILED, "released": State.QUEUED}
+    assert after.state is ends[outcome]
+    assert beside == Finished(other.no, State.COMPLETED)
 
 
 @pytest.mark.spec("engine-19")

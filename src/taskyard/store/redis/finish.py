@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,6 +28,9 @@ def rows(verdicts: Sequence[Verdict]) -> dict[str, Any]:
         or verdict.error is not None
         or verdict.losses
     }
+    if others:  # of two verdicts on one task the first counts, whichever way they end it
+        nos = Counter(verdict.no for verdict in verdicts)
+        others |= {at: one for at, one in enumerate(verdicts, 1) if nos[one.no] > 1}
     return {
         "nos": [f"{verdict.no:014x}" for verdict in verdicts],
         "attempts": [verdict.attempt for verdict in verdicts],
