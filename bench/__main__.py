@@ -52,6 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     console.width = console.width if console.is_terminal else 120
     heeded = Options(
         sizes=chosen.sizes,
+        scenes=chosen.scenes,
         seconds=chosen.seconds,
         load=chosen.load,
         rate=chosen.rate,
@@ -91,6 +92,9 @@ def options(argv: Sequence[str] | None) -> argparse.Namespace:
     scaling = parser.add_argument_group("claim_scaling")
     scaling.add_argument(
         "--sizes", type=two_sizes, default=(1_000, 1_000_000), help="the two backlogs: 1000,100000"
+    )
+    scaling.add_argument(
+        "--scenes", type=listed, help="only those with these words in their names: fair,rate"
     )
     held = parser.add_argument_group("held_snapshot")
     held.add_argument("--seconds", type=float, default=60.0, help="how long it is held")

@@ -37,7 +37,7 @@ BOUND = (
 CLAIMABLE = 1_000
 ROOM = 10
 ROUNDS, SAMPLES = 30, 10
-GAUGED = 10
+GAUGED = 30
 CHUNK = 10_000
 MOST = 2.0
 
@@ -240,10 +240,21 @@ SCENES: dict[str, tuple[Prepare, bool]] = {
 async def measure(stage: Stage) -> list[Figure]:
     figures: list[Figure] = []
     for name, (prepare, refill) in SCENES.items():
-        async with pair(stage, name, prepare) as yards:
-            figures += await compare(stage, name, yards, refill=refill)
+        if is_wanted(stage, name):
+            async with pair(stage, name, prepare) as yards:
+                figures += await compare(stage, name, yards, refill=refill)
+    if is_wanted(stage, "of one key, after the parking"):
+        figures += await parking(stage)
+    return figures
+
+
+def is_wanted(stage: Stage, name: str) -> bool:
+    return stage.options.scenes is None or any(word in name for word in stage.options.scenes)
+
+
+async def parking(stage: Stage) -> list[Figure]:
     async with pair(stage, "of one key that was free", one_free_key) as yards:
-        figures += await park(stage, yards[1])
+        figures = await park(stage, yards[1])
         await park(stage, yards[0])
         for yard in yards:
             await claimable(yard, "other")

@@ -52,6 +52,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     store: str = "sqlite"
     sizes: tuple[int, int] = (1_000, 1_000_000)  # the two backlogs of claim_scaling
+    scenes: tuple[str, ...] | None = None  # parts of their names; all unless named
     seconds: float = 60.0  # how long held_snapshot holds it
     load: str | None = None  # of held_snapshot; both unless chosen
     rate: int = 2_000  # of held_snapshot's steady load, tasks a second
