@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias, TypeVar
@@ -10,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 import asyncpg
 import msgspec
 
-from taskyard.domain.errors import ConfigurationError, StoreUnavailable
+from taskyard.domain.errors import ConfigurationError, StoreBusy, StoreUnavailable
 from taskyard.store.postgres.errors import (
     COLLISIONS,
     Raised,
@@ -158,6 +159,21 @@ class Database:
         """The one row a verb's function answers."""
         text = self.here(statement)
         return await self._repeat(lambda c: c.fetchrow(text, *args))
+
+    async def row_in_time(self, statement: str, *args: object) -> Any:
+        """As `row`. Whoever holds the room gives a row that a caller's transaction has locked up
+        soon, so that others come through: that is tried again for as long as one call may take."""
+        try:
+            async with asyncio.timeout(self.options.timeout):
+                while True:
+                    try:
+                        return await self.row(statement, *args)
+                    except StoreBusy as error:
+                        if not isinstance(error.__cause__, asyncpg.LockNotAvailableError):
+                            raise
+                    await asyncio.sleep(random.uniform(0.05, 0.15))
+        except TimeoutError as error:
+            raise translate(error, self.place) from error
 
     async def rows(self, statement: str, *args: object) -> list[Any]:
         text = self.here(statement)

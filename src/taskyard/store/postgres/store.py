@@ -123,7 +123,7 @@ class PostgresStore:
             if row is None:
                 return [Enqueued(task.id) for task in tasks]
         else:
-            row = await self._database.row(ENQUEUE, *enqueue_args(self._now, tasks, by))
+            row = await self._database.row_in_time(ENQUEUE, *enqueue_args(self._now, tasks, by))
         if by is not None and row["o_stale"]:
             raise StaleAttempt(
                 f"attempt {by.attempt} is no longer the accepted one of its task: "
