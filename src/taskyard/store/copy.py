@@ -97,6 +97,7 @@ def _size(moved: Moved) -> int:
         len(task.payload)
         + len(task.result or "")
         + len(task.checkpoint or "")
+        + sum(map(len, task.depends_on))
         + sum(len(error.message) + len(error.stack or "") for error in errors)
     )
 

@@ -45,8 +45,9 @@ def import_tasks(tx: Tx, moved: Sequence[Moved]) -> None:
 
 def _import_dependencies(tx: Tx, moved: Sequence[Moved]) -> None:
     edges = [
-        (one.task.no, place, other, int(other in one.unmet))
+        (one.task.no, place, other, int(other in unmet))
         for one in moved
+        for unmet in [frozenset(one.unmet)]
         for place, other in enumerate(one.task.depends_on)
     ]
     if edges:

@@ -91,13 +91,16 @@ BEGIN
         SELECT g.no, g.waits_for, g.depends_on, g.unmet
           FROM json_to_recordset(p_tasks) AS g (no bigint, waits_for integer, depends_on json, unmet text[])
          WHERE g.no = ANY (p_nos) AND json_array_length(g.depends_on) > 0
+    ), unmet AS MATERIALIZED (
+        SELECT g.no, u.id FROM given AS g CROSS JOIN LATERAL unnest(g.unmet) AS u (id)
     ), waiting AS (
         INSERT INTO taskyard.waits (no, waits_for) SELECT g.no, g.waits_for FROM given AS g
     )
     INSERT INTO taskyard.dependencies (no, place, on_no, met, on_id)
-    SELECT g.no, d.place, coalesce(t.no, 0), NOT d.id = ANY (g.unmet), d.id
+    SELECT g.no, d.place, coalesce(t.no, 0), u.id IS NULL, d.id
       FROM given AS g
            CROSS JOIN LATERAL json_array_elements_text(g.depends_on) WITH ORDINALITY AS d (id, place)
+           LEFT JOIN unmet AS u ON u.no = g.no AND u.id = d.id
            LEFT JOIN taskyard.tasks AS t ON t.id = d.id;
 END
 $$;

@@ -128,6 +128,6 @@ end
 local nos, unmet = by_stream(), {}
 if not args[7] then return { '', whole_tasks(nos) } end
 for at, no in ipairs(nos) do
-  unmet[at] = unmet_of(no)
+  unmet[at] = (load(no)[WAITS_FOR] or 0) > 0 and unmet_of(no) or {}
 end
 return { '', whole_tasks(nos), unmet }

@@ -24,10 +24,14 @@ local numbers_here = {} -- id -> no, of this call
 
 -- Those it depends on have come before it; one that is not here had ended and was pruned.
 local function depend(no, ids, unmet)
+  local waits = {}
+  for _, id in ipairs(unmet) do
+    waits[id] = true
+  end
   for _, id in ipairs(ids) do
     local other = numbers_here[id] or call('HGET', K.ids, id)
     local dependency = other and load(other)
-    put(K.dependents, id .. '\0' .. (includes(unmet, id) and 'u' or 'm') .. no)
+    put(K.dependents, id .. '\0' .. (waits[id] and 'u' or 'm') .. no)
     if dependency then
       set_last(dependency, AWAITED, true)
       touch(other)
