@@ -95,6 +95,7 @@ def test_who_shows_settings_shows_no_password() -> None:
         ("'postgres://there?sslpassword=hidden&x=1'", "'postgres://there?sslpassword=…&x=1'"),
         ("postgresql://ann@there/db", "postgresql://ann@there/db"),
         ("sqlite:////home/a:b@c/yard.db", "sqlite:////home/a:b@c/yard.db"),
+        ("sqlite://:memory:", "sqlite://:memory:"),
     ],
 )
 def test_a_message_that_quotes_a_url_is_told_without_its_password(text: str, shown: str) -> None:

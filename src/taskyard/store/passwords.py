@@ -24,7 +24,7 @@ def is_cut(url: str) -> bool:
 def without_secrets(url: str) -> str:
     """For messages: without user and password."""
     scheme, mark, place = url.partition("://")
-    if scheme == "sqlite" and not place.partition("/")[0]:
+    if scheme == "sqlite" and place.partition("/")[0] in ("", ":memory:"):
         return url  # a path may have an @
     if not mark:
         return "…" if "@" in url else url
