@@ -128,6 +128,7 @@ end
 local nos, unmet = by_stream(), {}
 if not args[7] then return { '', whole_tasks(nos) } end
 for at, no in ipairs(nos) do
-  unmet[at] = (load(no)[WAITS_FOR] or 0) > 0 and unmet_of(no) or {}
+  local task = load(no)
+  unmet[at] = task and (task[WAITS_FOR] or 0) > 0 and unmet_of(no) or {}
 end
 return { '', whole_tasks(nos), unmet }
