@@ -10,6 +10,7 @@ import apsw
 import asyncpg
 from redis import Redis
 
+from taskyard.domain.logs import Level, LogPage, NewLine
 from taskyard.domain.retention import Retention
 from taskyard.domain.task import Dedup, Progress, Until
 from taskyard.store.port import Store
@@ -53,6 +54,8 @@ async def live_and_end(store: Store) -> None:
         )
         task = await worker.claim_one()
         await store.report(task.hold, Progress(1, 2, "half"))
+        said = NewLine(1, 0, Level.INFO, "half"), NewLine(2, 0, Level.INFO, "done")
+        await store.append_logs([LogPage(task.hold, said)])
         await finish(store, succeeded(task, '"done"'))
         await enqueued(store, keys=("k",), max_charged=2)
         for _ in range(2):

@@ -14,6 +14,7 @@ from taskyard.domain.clock import SECOND
 from taskyard.domain.cron import Cron, Ticks
 from taskyard.domain.errors import CannotCopy
 from taskyard.domain.lane import Order
+from taskyard.domain.logs import Level, LogPage, NewLine
 from taskyard.domain.moved import Moved
 from taskyard.domain.rate import Rate
 from taskyard.domain.state import State
@@ -80,6 +81,8 @@ async def filled(store: Store) -> None:
 async def ended(store: Store, worker: Worker) -> None:
     task = await running(store, worker, id="completed", dedup=Dedup("free"), keys=("host:a",))
     await store.report(hold(task), Progress(3, 7, "half ☃"))
+    said = NewLine(1, 5, Level.INFO, "begun"), NewLine(4, 0, Level.ERROR, "it's 50 % ☃")
+    await store.append_logs([LogPage(hold(task), said)])
     await store.finish([succeeded(task, '{"answer": "it\'s 42 %"}')])
     task = await running(store, worker, id="failed", requires=("gpu",), timeout=1.5)
     await store.finish([failed(task, retry=False)])
@@ -168,6 +171,7 @@ async def test_settings_and_history_come_along(stores: tuple[Store, Store]) -> N
     assert await target.lanes() == await source.lanes()
     assert sorted(await target.key_rules(), key=str) == sorted(await source.key_rules(), key=str)
     assert await target.crons() == await source.crons() != []
+    assert await target.task_logs("completed") == await source.task_logs("completed") != []
     copied = await source.audit(limit=1000)
     assert (await target.audit(limit=1000))[-len(copied) :] == copied
 

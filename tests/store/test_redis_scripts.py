@@ -69,6 +69,7 @@ def test_every_file_declares_its_keys_or_uses_a_part_that_does(file: str) -> Non
 # What has as many members as there are tasks: no command may answer all of it.
 OF_TASKS = {
     *("tasks", "lives", "ids", "results", "progress", "failures", "checkpoints", "needs"),
+    "logs",
     *("dedup", "by_key", "ready", "parked", "rounds", "shares", "dependents", "buckets"),
     *("due", "deadlines", "runs", "asked", "held", *State),
 }

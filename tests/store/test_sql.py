@@ -176,7 +176,7 @@ def test_a_list_of_ended_tasks_is_read_in_its_order(db: apsw.Connection) -> None
     assert not any("TEMP B-TREE" in line for line in lines), lines
 
 
-TASKS = r"taskyard_(?:tasks|held|failures|payloads|task_keys|dependencies|checkpoints)"
+TASKS = r"taskyard_(?:tasks|held|failures|payloads|task_keys|dependencies|checkpoints|logs)"
 WHOLE = [(f"{v}:{n}", sql) for v, n, sql in statements() if re.search(TASKS, sql)]
 # The filters of a listing are put together when it is asked for.
 WHOLE = [(w, sql) for w, sql in WHOLE if "{conditions}" not in sql and not w.startswith("read:by_")]

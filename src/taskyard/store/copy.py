@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 
 from taskyard.domain.errors import CannotCopy
+from taskyard.domain.logs import MovedLine
 from taskyard.domain.moved import Moved
 from taskyard.domain.state import State
 from taskyard.store.port import Store, YardPause
@@ -20,6 +21,7 @@ FIRST_PAGE = 4
 GROWTH = 4  # how many times larger the next page may be, however small the tasks were
 MAX_PAGE = 1000
 PAGE_BYTES = 8_000_000
+LOG_PAGE = 1000  # lines: some 100 kB, and 8 MB at most
 
 Told = Callable[[str, int], None]
 """What is being done, and how many tasks of it are done now."""
@@ -60,6 +62,8 @@ async def copy(
     async for page in oldest_first(source):
         await target.import_tasks(page)
         told("copy", len(page))
+    async for lines in _log_pages(source):
+        await target.import_logs(lines)
     counts = await _compare(source, target, told)
     await set_pause(target, found, actor)
     return counts
@@ -100,6 +104,22 @@ def _size(moved: Moved) -> int:
         + sum(map(len, task.depends_on))
         + sum(len(error.message) + len(error.stack or "") for error in errors)
     )
+
+
+async def _log_pages(store: Store) -> AsyncIterator[list[MovedLine]]:
+    """What attempts have said, some at a time."""
+    after: tuple[int, int, int] | None = None
+    while page := await store.export_logs(after=after, limit=LOG_PAGE):
+        yield page
+        after = (page[-1].no, *page[-1].line.mark)
+
+
+async def _have_same_logs(source: Store, target: Store) -> bool:
+    others = _log_pages(target)
+    async for page in _log_pages(source):
+        if page != await anext(others, None):
+            return False
+    return await anext(others, None) is None
 
 
 async def _each(store: Store) -> AsyncIterator[Moved]:
@@ -163,4 +183,6 @@ async def _compare(source: Store, target: Store, told: Told) -> Mapping[State, i
     wrong = await difference(source, target, told)
     if wrong is not None:
         raise CannotCopy(f"task {wrong} is not the same in both; stop whoever uses the source")
+    if not await _have_same_logs(source, target):
+        raise CannotCopy("the logs of tasks are not the same in both; stop whoever uses the source")
     return counts

@@ -17,6 +17,7 @@ from taskyard.domain.clock import Instant
 from taskyard.domain.cron import Cron, CronEntry, Ticks
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
+from taskyard.domain.logs import PAGE_LINES, LogLine, LogMark, LogPage, MovedLine
 from taskyard.domain.moved import Bucket, Moved
 from taskyard.domain.node import Hold, Lease, NewNode, News, Node, Usage
 from taskyard.domain.outcome import Finished, Stale, Verdict
@@ -168,6 +169,12 @@ class Store(Protocol):
     async def checkpoint(self, hold: Hold, data: str) -> bool:
         """Keep what the next attempt may go on from; False if this is not the accepted one."""
 
+    async def append_logs(self, pages: Sequence[LogPage]) -> list[bool]:
+        """Keep what these attempts have said, and drop what is kept no longer.
+
+        False for each that is no longer the accepted one: of that nothing is kept.
+        """
+
     async def promote(self, limit: int = 1000) -> Promoted:
         """Do what waits for a moment that has come: queue tasks that are due, let those be looked
         at that wait for the rate of a key, go on with lanes and a yard that were paused until now.
@@ -203,6 +210,11 @@ class Store(Protocol):
 
     async def get(self, task_id: str) -> Task | None:
         """Everything about one task."""
+
+    async def task_logs(
+        self, task_id: str, *, after: LogMark | None = None, limit: int = PAGE_LINES
+    ) -> list[LogLine]:
+        """What attempts of a task have said, the oldest first."""
 
     async def find(self, query: TaskQuery) -> list[Task]:
         """Tasks by filter, newest first, with a stable cursor."""
@@ -329,6 +341,14 @@ class Store(Protocol):
 
         Those a task depends on come before it.
         """
+
+    async def export_logs(
+        self, *, after: tuple[int, int, int] | None = None, limit: int = PAGE_LINES
+    ) -> list[MovedLine]:
+        """What all attempts have said, by task, attempt and number: `after` is the last one's."""
+
+    async def import_logs(self, lines: Sequence[MovedLine]) -> None:
+        """Take lines over from another store; what is here already stays."""
 
     async def import_settings(
         self,

@@ -12,6 +12,7 @@ from taskyard.domain.cron import Cron, CronEntry, Ticks
 from taskyard.domain.errors import StaleAttempt, StoreUnavailable
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
+from taskyard.domain.logs import PAGE_LINES, LogLine, LogMark, LogPage, MovedLine
 from taskyard.domain.moved import Bucket, Moved
 from taskyard.domain.node import Hold, Lease, NewNode, News, Node, Usage
 from taskyard.domain.outcome import Finished, Stale, Verdict
@@ -37,7 +38,7 @@ from taskyard.store.port import (
     Turn,
     YardPause,
 )
-from taskyard.store.postgres import copy, crons, nodes, operate, read, settings, statistics
+from taskyard.store.postgres import copy, crons, logs, nodes, operate, read, settings, statistics
 from taskyard.store.postgres import prune as pruning
 from taskyard.store.postgres.clock import PostgresClock
 from taskyard.store.postgres.connection import Database, looking
@@ -177,6 +178,9 @@ class PostgresStore:
         args = (hold.no, hold.attempt, hold.lease, data)
         return bool(await self._database.value(statement, *args))
 
+    async def append_logs(self, pages: Sequence[LogPage]) -> list[bool]:
+        return await logs.append(self._database, self._now, pages)
+
     async def promote(self, limit: int = 1000) -> Promoted:
         row = await self._database.row("SELECT * FROM taskyard.promote($1, $2)", self._now, limit)
         return Promoted(row["o_count"], row["o_next"])
@@ -208,6 +212,11 @@ class PostgresStore:
 
     async def get(self, task_id: str) -> Task | None:
         return await read.get(self._database, task_id)
+
+    async def task_logs(
+        self, task_id: str, *, after: LogMark | None = None, limit: int = PAGE_LINES
+    ) -> list[LogLine]:
+        return await logs.of_task(self._database, task_id, after, limit)
 
     async def find(self, query: TaskQuery) -> list[Task]:
         return await read.find(self._database, query)
@@ -338,6 +347,14 @@ class PostgresStore:
 
     async def import_tasks(self, tasks: Sequence[Moved]) -> None:
         await copy.import_tasks(self._database, tasks)
+
+    async def export_logs(
+        self, *, after: tuple[int, int, int] | None = None, limit: int = PAGE_LINES
+    ) -> list[MovedLine]:
+        return await logs.export(self._database, after, limit)
+
+    async def import_logs(self, lines: Sequence[MovedLine]) -> None:
+        await logs.import_lines(self._database, lines)
 
     async def import_settings(
         self,

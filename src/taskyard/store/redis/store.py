@@ -12,6 +12,7 @@ from taskyard.domain.cron import Cron, CronEntry, Ticks
 from taskyard.domain.errors import StoreUnavailable
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
+from taskyard.domain.logs import PAGE_LINES, LogLine, LogMark, LogPage, MovedLine
 from taskyard.domain.moved import Bucket, Moved
 from taskyard.domain.node import Hold, Lease, NewNode, News, Node, Usage
 from taskyard.domain.outcome import Finished, Stale, Verdict
@@ -45,6 +46,7 @@ from taskyard.store.redis import (
     enqueue,
     figures,
     finish,
+    logs,
     migrate,
     operate,
     read,
@@ -218,6 +220,10 @@ class RedisStore:
     async def checkpoint(self, hold: Hold, data: str) -> bool:
         return bool(await self._write("checkpoint", hold, data))
 
+    async def append_logs(self, pages: Sequence[LogPage]) -> list[bool]:
+        answers = await self._write("append_logs", logs.pages(pages)) if pages else []
+        return [bool(answer) for answer in answers]
+
     async def promote(self, limit: int = 1000) -> Promoted:
         count, next_due = await self._write("promote", limit)
         return Promoted(count, None if next_due is None else int(next_due))
@@ -250,6 +256,12 @@ class RedisStore:
 
     async def get(self, task_id: str) -> Task | None:
         return next(read.whole_tasks(await self._read("get", task_id)), None)
+
+    async def task_logs(
+        self, task_id: str, *, after: LogMark | None = None, limit: int = PAGE_LINES
+    ) -> list[LogLine]:
+        found = await self._read("task_logs", task_id, *(after or (0, 0)), limit)
+        return logs.of_task(task_id, found)
 
     async def find(self, query: TaskQuery) -> list[Task]:
         return await read.find(self._read, query)
@@ -377,6 +389,15 @@ class RedisStore:
 
     async def import_tasks(self, tasks: Sequence[Moved]) -> None:
         await self._write("import_tasks", copy.rows(tasks))
+
+    async def export_logs(
+        self, *, after: tuple[int, int, int] | None = None, limit: int = PAGE_LINES
+    ) -> list[MovedLine]:
+        return logs.moved(await self._read("export_logs", *(after or (0, 0, 0)), limit))
+
+    async def import_logs(self, lines: Sequence[MovedLine]) -> None:
+        if lines:
+            await self._write("import_logs", logs.rows(lines))
 
     async def import_settings(
         self,

@@ -14,6 +14,7 @@ from taskyard.domain.cron import Cron, CronEntry, Ticks
 from taskyard.domain.errors import StoreUnavailable
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
+from taskyard.domain.logs import PAGE_LINES, LogLine, LogMark, LogPage, MovedLine
 from taskyard.domain.moved import Bucket, Moved
 from taskyard.domain.node import Hold, Lease, NewNode, News, Node, Usage
 from taskyard.domain.outcome import Finished, Stale, Verdict
@@ -48,6 +49,7 @@ from taskyard.store.sqlite import (
     figures,
     keys,
     lanes,
+    logs,
     nodes,
     operate,
     pausing,
@@ -227,6 +229,9 @@ class SqliteStore:
     async def checkpoint(self, hold: Hold, data: str) -> bool:
         return await self._write(lambda tx: pausing.checkpoint(tx, hold, data))
 
+    async def append_logs(self, pages: Sequence[LogPage]) -> list[bool]:
+        return await self._write(lambda tx: logs.append(tx, pages)) if pages else []
+
     async def promote(self, limit: int = 1000) -> Promoted:
         # Looking costs the writer nothing; most looks find nothing to do.
         seen = await self._read(due.next_due)
@@ -262,6 +267,11 @@ class SqliteStore:
 
     async def get(self, task_id: str) -> Task | None:
         return await self._read(lambda tx: read.get(tx, task_id))
+
+    async def task_logs(
+        self, task_id: str, *, after: LogMark | None = None, limit: int = PAGE_LINES
+    ) -> list[LogLine]:
+        return await self._read(lambda tx: logs.of_task(tx, task_id, after, limit))
 
     async def find(self, query: TaskQuery) -> list[Task]:
         return await self._read(lambda tx: read.list_tasks(tx, query))
@@ -381,6 +391,14 @@ class SqliteStore:
 
     async def import_tasks(self, tasks: Sequence[Moved]) -> None:
         await self._write(lambda tx: copy.import_tasks(tx, tasks))
+
+    async def export_logs(
+        self, *, after: tuple[int, int, int] | None = None, limit: int = PAGE_LINES
+    ) -> list[MovedLine]:
+        return await self._read(lambda tx: logs.export(tx, after, limit))
+
+    async def import_logs(self, lines: Sequence[MovedLine]) -> None:
+        await self._write(lambda tx: logs.import_lines(tx, lines))
 
     async def import_settings(
         self,

@@ -85,6 +85,7 @@ BEGIN
         DELETE FROM taskyard.failures WHERE no = ANY (v_old);
         DELETE FROM taskyard.progress WHERE no = ANY (v_old);
         DELETE FROM taskyard.checkpoints WHERE no = ANY (v_old);
+        DELETE FROM taskyard.logs WHERE no = ANY (v_old);
         DELETE FROM taskyard.dependencies WHERE no = ANY (v_old);
         DELETE FROM taskyard.waits WHERE no = ANY (v_old);
         DELETE FROM taskyard.done WHERE no = ANY (v_old);

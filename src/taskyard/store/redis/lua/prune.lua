@@ -1,5 +1,5 @@
 -- prune.lua: remove ended tasks in one state that have been kept long enough, the oldest first.
--- uses: current, full, dependencies
+-- uses: current, full, dependencies, logs
 -- KEYS ids       HASH  id -> no
 -- KEYS by_key    ZSET  key \0 no: which tasks name a key
 -- KEYS results   HASH  no -> result
@@ -107,6 +107,11 @@ local function remove(nos)
   in_chunks('HDEL', K.failures, nos)
   in_chunks('HDEL', K.checkpoints, nos)
   in_chunks('HDEL', K.needs, nos)
+  if call('EXISTS', K.logs) == 1 then
+    for _, no in ipairs(nos) do
+      drop_lines(no, no .. PAST_ALL)
+    end
+  end
 end
 
 local stopped = walk()

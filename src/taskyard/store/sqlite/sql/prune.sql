@@ -40,6 +40,9 @@ DELETE FROM taskyard_dependencies WHERE no IN (SELECT value FROM jsonb_each(?1))
 -- :drop_checkpoints
 DELETE FROM taskyard_checkpoints WHERE no IN (SELECT value FROM jsonb_each(?1))
 
+-- :drop_logs
+DELETE FROM taskyard_logs WHERE no IN (SELECT value FROM jsonb_each(?1))
+
 -- :drop_tasks
 DELETE FROM taskyard_tasks WHERE no IN (SELECT value FROM jsonb_each(?1))
 
