@@ -14,6 +14,7 @@ from taskyard.domain.errors import (
     TaskRefused,
     TaskyardError,
 )
+from taskyard.domain.logs import LogLine
 from taskyard.domain.rate import Rate
 from taskyard.domain.retention import FOREVER, Keep, Retention
 from taskyard.domain.retry import Retry, RetryPolicy
@@ -46,6 +47,7 @@ __all__ = [
     "IllegalTransition",
     "InvalidTask",
     "Keep",
+    "LogLine",
     "NewTask",
     "NotFound",
     "Rate",

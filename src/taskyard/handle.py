@@ -8,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from taskyard.bridge import Blocking
 from taskyard.domain.errors import ResultTimeout
 from taskyard.domain.explain import Explanation
+from taskyard.domain.logs import PAGE_LINES, LogLine, LogMark
 from taskyard.domain.state import State
 from taskyard.domain.task import Task
 from taskyard.engine.dependencies import result_of
@@ -33,6 +34,10 @@ class Office(Protocol):
     async def prioritize(self, task_id: str, priority: int, *, actor: str = ...) -> None: ...
 
     async def explain(self, task_id: str) -> Explanation: ...
+
+    async def logs(
+        self, task_id: str, *, after: LogMark | None = ..., limit: int = ...
+    ) -> list[LogLine]: ...
 
     async def ending(self, task_id: str, timeout: float | None) -> Ending | None: ...
 
@@ -82,6 +87,10 @@ class Handle(Generic[R]):
     async def explain(self) -> Explanation:
         return await self._office.explain(self.id)
 
+    async def logs(self, *, after: LogMark | None = None, limit: int = PAGE_LINES) -> list[LogLine]:
+        """What its bodies have said with `ctx.log`; the next page: `after=lines[-1].mark`."""
+        return await self._office.logs(self.id, after=after, limit=limit)
+
     async def result(self, timeout: float | None = None) -> R:
         """Wait for the task to end: its result, or TaskFailed, TaskCancelled, ResultTimeout."""
         ending = await self._office.ending(self.id, timeout)
@@ -129,6 +138,9 @@ class SyncHandle(Generic[R]):
 
     def explain(self) -> Explanation:
         return self._ask(lambda handle: handle.explain())
+
+    def logs(self, *, after: LogMark | None = None, limit: int = PAGE_LINES) -> list[LogLine]:
+        return self._ask(lambda handle: handle.logs(after=after, limit=limit))
 
     def result(self, timeout: float | None = None) -> R:
         """Wait for the task to end: its result, or TaskFailed, TaskCancelled, ResultTimeout."""

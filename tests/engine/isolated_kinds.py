@@ -92,6 +92,37 @@ async def telling_async(ctx: Context) -> str:
 
 
 @yard.task(isolate=True, retry=ONCE)
+def talks(ctx: Context, folder: str, who: str) -> None:
+    ctx.log.info("first", who=who)
+    ctx.log.debug("not worth keeping")
+    while not Path(folder, "go on").exists():
+        time.sleep(0.005)
+    ctx.log.warning("last", token="t-1")
+
+
+@yard.task(isolate=True, retry=ONCE)
+async def talks_async(ctx: Context) -> None:
+    ctx.log.info("begun")
+    await asyncio.to_thread(ctx.log.info, "from a thread")
+
+
+@yard.task(isolate=True, retry=ONCE)
+def talks_and_dies(ctx: Context) -> None:
+    ctx.log.error("the last words")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@yard.task(isolate=True, retry=ONCE)
+def forks_and_talks(ctx: Context) -> None:
+    pid = os.fork()
+    if pid == 0:
+        ctx.log.info("of a fork")
+        os._exit(0)
+    os.waitpid(pid, 0)
+    ctx.log.info("of the body")
+
+
+@yard.task(isolate=True, retry=ONCE)
 def enqueues_nonsense(ctx: Context) -> None:
     ctx.enqueue_blocking(NewTask(kind="add", payload="{}", priority=99))
 

@@ -100,11 +100,6 @@ class AttemptLog:
     def is_stored(self) -> bool:
         return not self._lines
 
-    @property
-    def waiting(self) -> int:
-        """Lines that are not stored yet."""
-        return len(self._lines)
-
     def add(self, level: Level, text: str, said: float) -> None:
         """`text` fits already; `said` is when, in seconds of a clock that `page` is given too."""
         self._number += 1

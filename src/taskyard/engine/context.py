@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 import msgspec
 
 from taskyard.domain.errors import InvalidOption, PayloadTooLarge, StaleAttempt
+from taskyard.domain.logs import Level
 from taskyard.domain.node import Hold
 from taskyard.domain.task import MAX_CHECKPOINT_BYTES, Claimed, Enqueue, NewTask, Progress
 from taskyard.engine.dependencies import Returns, plain, result_of
+from taskyard.engine.lines import collector
 from taskyard.engine.log import Logger
 from taskyard.engine.resources import Resource, Resources
 from taskyard.store.port import Ending
@@ -42,6 +45,13 @@ class Desk(Protocol):
 
     @property
     def resources(self) -> Resources: ...
+
+    @property
+    def least_kept(self) -> int:
+        """The level of `logging` from which on lines are kept with their attempt."""
+
+    def keep_line(self, hold: Hold, level: Level, text: str) -> None:
+        """Does not wait, and may be called from any thread."""
 
 
 class Context:
@@ -88,7 +98,10 @@ class Context:
 
     @property
     def log(self) -> BoundLogger:
-        return self._log.bind(task=self.id, kind=self.kind, attempt=self.attempt)
+        """What is said here goes to the log of the program, and is kept with this attempt."""
+        about = {"task": self.id, "kind": self.kind, "attempt": self.attempt}
+        keep = partial(self._desk.keep_line, self.hold)
+        return self._log.collecting(collector(keep, self._desk.least_kept, about), about)
 
     @property
     def cancelled(self) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from structlog.stdlib import BoundLogger
-    from structlog.typing import EventDict, WrappedLogger
+    from structlog.typing import EventDict, Processor, WrappedLogger
 
 FIELDS = "taskyard"
 """The attribute of a log record that holds the event and its details, for formatters."""
@@ -57,9 +57,26 @@ class Logger:
         """One that says these with every event."""
         return self._bound.bind(**details)
 
+    def collecting(self, collect: Processor, about: dict[str, Any]) -> BoundLogger:
+        """One that says these with every event, and gives each to `collect` too, also those below
+        the level that is logged.
+        """
+        from structlog.stdlib import BoundLogger  # noqa: PLC0415 - as below
+
+        return BoundLogger(self._plain, [collect, *self._processors], about)
+
     @cached_property
     def _bound(self) -> BoundLogger:
         import structlog  # noqa: PLC0415 - a fifth of the time that importing Taskyard would take
+
+        bound: BoundLogger = structlog.wrap_logger(
+            self._plain, wrapper_class=structlog.stdlib.BoundLogger, processors=self._processors
+        )
+        return bound
+
+    @cached_property
+    def _processors(self) -> list[Processor]:
+        import structlog  # noqa: PLC0415 - as above
 
         as_text = structlog.processors.KeyValueRenderer(key_order=["event"])
 
@@ -70,17 +87,12 @@ class Logger:
             fields = {name: _plain(value) for name, value in event.items()}
             return (str(as_text(wrapped, method, dict(fields))),), {"extra": {FIELDS: fields}}
 
-        bound: BoundLogger = structlog.wrap_logger(
-            self._plain,
-            wrapper_class=structlog.stdlib.BoundLogger,
-            processors=[
-                structlog.stdlib.filter_by_level,
-                structlog.processors.format_exc_info,
-                structlog.stdlib.PositionalArgumentsFormatter(),
-                render,
-            ],
-        )
-        return bound
+        return [
+            structlog.stdlib.filter_by_level,
+            structlog.processors.format_exc_info,
+            structlog.stdlib.PositionalArgumentsFormatter(),
+            render,
+        ]
 
 
 def logger(name: str) -> Logger:

@@ -18,6 +18,7 @@ from taskyard.domain.points import Point, reach
 from taskyard.domain.task import Claimed
 from taskyard.engine.hand import STARTED_LATE, Hand
 from taskyard.engine.log import logger
+from taskyard.engine.logbook import LogBook
 from taskyard.engine.notifier import POLL_SECONDS, Bell
 from taskyard.store.port import Claim, ClaimRequest, Store
 
@@ -36,6 +37,7 @@ class Pump:
         store: Store,
         hand: Hand,
         bell: Bell,
+        logs: LogBook,
         *,
         may_claim: Callable[[], bool],
         on_claim: OnClaim,
@@ -44,6 +46,7 @@ class Pump:
         self._store = store
         self._hand = hand
         self._bell = bell
+        self._logs = logs
         self._may_claim = may_claim
         self._on_claim = on_claim
         self._on_end = on_end
@@ -179,6 +182,8 @@ class Pump:
         self._in_doubt = request
         reach(Point.BEFORE_CLAIM)
         try:
+            if self._logs.has_ended:
+                await self._logs.settle()
             turn = await self._store.turn(verdicts, request)
         except BaseException as error:
             self._hand.verdicts[:0] = verdicts
@@ -203,6 +208,8 @@ class Pump:
         verdicts = self._take_verdicts()
         reach(Point.BEFORE_FINISH)
         try:
+            if self._logs.has_ended:
+                await self._logs.settle()
             answers = await self._store.finish(verdicts)
         except BaseException:
             self._hand.verdicts[:0] = verdicts
@@ -218,6 +225,8 @@ class Pump:
         return verdicts
 
     def _written(self, verdicts: list[Verdict], stale: list[Stale]) -> None:
+        if not self._logs.is_empty:
+            self._logs.forget_ended(verdicts)
         if not stale:
             self._on_end(verdicts)
             return

@@ -1,4 +1,6 @@
-"""What of a task's arguments may be seen in logs: secrets are hidden, long values cut."""
+"""What may be seen in logs, of a task's arguments and of what bodies say: secrets are hidden, long
+values cut.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +34,9 @@ _SECRETS = {
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _LOGIN = re.compile(r"(?<=://)([^/\s:@]*):[^/\s@]+(?=@)")
+_NAME = re.compile(r"""(?<![\w-])([\w-]++)(["']?\s*+[=:]\s*+)""")  # and what stands behind it
+_VALUE = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s,;&)\]}"']+""")
+_SCHEME = re.compile(r"\b(Basic|Bearer)\s+[\w.~+/=-]{8,}", re.IGNORECASE)
 
 
 def hide(*words: str) -> None:
@@ -47,6 +52,29 @@ def redacted(payload: str) -> Any:
         return "(not JSON)"
 
 
+def redacted_text(text: str) -> str:
+    """A text in which the values of secrets are hidden where they can be told by their names, as in
+    `token=…` and `"token": "…"`, and logins in URLs and headers.
+    """
+    text = _SCHEME.sub(rf"\1 {HIDDEN}", _LOGIN.sub(rf"\1:{HIDDEN}", text))
+    parts, at = list[str](), 0
+    for found in _NAME.finditer(text):
+        name, gap = found.groups()
+        if found.start() >= at and ("=" in gap or gap[0] in "\"'") and is_secret(name):
+            value = _VALUE.match(text, found.end())
+            if value is not None:
+                parts += (text[at : found.end()], HIDDEN)
+                at = value.end()
+    return "".join((*parts, text[at:]))
+
+
+def redacted_value(name: str, value: object) -> object:
+    """A value that goes by this name; a text is not cut."""
+    if is_secret(name):
+        return HIDDEN
+    return value if isinstance(value, str) else _shown(value, 0)
+
+
 def _shown(value: Any, depth: int) -> Any:
     match value:
         case str():
@@ -55,7 +83,7 @@ def _shown(value: Any, depth: int) -> Any:
             return "…"
         case dict():
             shown = {
-                name: HIDDEN if is_secret(name) else _shown(one, depth + 1)
+                name: HIDDEN if is_secret(str(name)) else _shown(one, depth + 1)
                 for name, one in list(value.items())[:MOST_ITEMS]
             }
             return shown if len(value) <= MOST_ITEMS else {**shown, "…": len(value) - MOST_ITEMS}

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 
 from taskyard.domain.clock import LONGEST
 from taskyard.domain.errors import InvalidOption, StoreError
+from taskyard.domain.logs import KeepLogs, Level
 from taskyard.domain.node import DEFAULT_LEASE_SECONDS, Hold, Lease, NewNode, may_serve
 from taskyard.domain.outcome import (
     Failed,
@@ -30,7 +31,9 @@ from taskyard.engine.hand import Hand
 from taskyard.engine.identity import new_node_id, this_process
 from taskyard.engine.isolate.place import require_importable
 from taskyard.engine.job import Job, Stop
+from taskyard.engine.lines import LEAST
 from taskyard.engine.log import logger
+from taskyard.engine.logbook import LogBook
 from taskyard.engine.maintenance.rescue import rescue_predecessors
 from taskyard.engine.maintenance.upkeep import Upkeep
 from taskyard.engine.membership import Membership, given_back
@@ -71,6 +74,7 @@ class Worker:
         grace: float = DEFAULT_GRACE,
         retention: Retention | None = None,
         memory_limit: int | None = None,
+        keep_logs: KeepLogs = KeepLogs.INFO,
         on_end: Callable[[Sequence[Verdict]], None] = lambda _: None,
         prepare: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
@@ -93,6 +97,7 @@ class Worker:
         self._grace = grace
         self._retention = retention or Retention()
         self._memory_limit = memory_limit
+        self.least_kept = LEAST[keep_logs]
         self._tell_end = on_end
         self._prepare = prepare  # done once, when the store is open
         self.resources = Resources()
@@ -143,6 +148,7 @@ class Worker:
         self._bell = self._notifier.bell()
         self._news_bell = self._notifier.bell()
         undo.callback(self._drop_bells)
+        self._logs = LogBook(self._store)
         self._bodies = Bodies(
             self._done,
             self,
@@ -160,6 +166,7 @@ class Worker:
             self._store,
             self.hand,
             self._bell,
+            self._logs,
             may_claim=lambda: self._membership.is_sure,
             on_claim=self._take,
             on_end=self._ended,
@@ -188,6 +195,7 @@ class Worker:
         self._upkeep.start()
         self.watchdog.start()
         self._tally.start()
+        self._logs.start()
         self._membership.start()
         log.info("start", node=self.node_id, lease=self.lease, slots=self.hand.slots)
 
@@ -227,6 +235,7 @@ class Worker:
         await self._pump.stop()
         await self._brake.stop()
         await self._tally.stop()
+        await self._logs.stop()
         self._timekeeper.stop()
         if not self.hand.running:
             # Bodies left behind keep their lease, and the heartbeat that ends the process before
@@ -341,7 +350,10 @@ class Worker:
         job.end()
         self.hand.ended(job)
         self._pauses.ended(job)
+        if not self._logs.is_empty:
+            self._logs.ended(job.claimed.hold)
         if job.stop is Stop.LOST:
+            self._logs.forget([job.claimed.hold])
             journal.dropped(job)
         else:
             self._settle(job, outcome)
@@ -401,6 +413,9 @@ class Worker:
 
     async def checkpoint(self, hold: Hold, data: str) -> bool:
         return await self._store.checkpoint(hold, data)
+
+    def keep_line(self, hold: Hold, level: Level, text: str) -> None:
+        self._logs.add(hold, level, text)
 
     async def enqueue(self, tasks: Sequence[NewTask], *, by: Hold | None) -> list[Enqueue]:
         answers = await self._store.enqueue(tasks, by=by)

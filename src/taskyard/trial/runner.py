@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from taskyard.domain.clock import LONGEST
+from taskyard.domain.logs import KeepLogs, Level
 from taskyard.domain.node import Hold, Lease, NewNode
 from taskyard.domain.outcome import Outcome, Paused, Released, decide
 from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress
@@ -15,7 +16,9 @@ from taskyard.engine.context import Context
 from taskyard.engine.dependencies import dependencies
 from taskyard.engine.executor import CoroutineExecutor, ThreadExecutor
 from taskyard.engine.job import Job, Stop
+from taskyard.engine.lines import LEAST
 from taskyard.engine.log import logger
+from taskyard.engine.logbook import LogBook
 from taskyard.engine.registry import Registry
 from taskyard.engine.resources import Resources
 from taskyard.store.port import ClaimRequest, Ending, Store
@@ -32,6 +35,7 @@ class Runner:
         self._capabilities = tuple(capabilities)
         self._requests = 0
         self.resources = Resources()
+        self.least_kept = LEAST[KeepLogs.INFO]
 
     async def join(self) -> Lease:
         """It serves whatever is declared by now."""
@@ -60,6 +64,7 @@ class Runner:
     async def run(self, claimed: Claimed) -> Outcome:
         """Its body, with everything around it; then what has become of it is stored."""
         loop = asyncio.get_running_loop()
+        self._logs = LogBook(self._store, clock=lambda: 0.0)  # time stands still
         ended: asyncio.Future[Outcome] = loop.create_future()
         kind = self._registry[claimed.kind]
         job = Job(claimed, kind, Context(claimed, self, log, loop))
@@ -78,6 +83,7 @@ class Runner:
         else:
             executor.stop()
         heeded = Released() if isinstance(outcome, Paused) else outcome
+        await self._logs.flush()
         await self._store.finish([decide(claimed, heeded, kind.retry)])
         return outcome
 
@@ -88,6 +94,9 @@ class Runner:
 
     async def checkpoint(self, hold: Hold, data: str) -> bool:
         return await self._store.checkpoint(hold, data)
+
+    def keep_line(self, hold: Hold, level: Level, text: str) -> None:
+        self._logs.add(hold, level, text)
 
     async def enqueue(self, tasks: Sequence[NewTask], *, by: Hold | None) -> list[Enqueue]:
         return await self._store.enqueue(tasks, by=by)

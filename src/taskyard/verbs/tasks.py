@@ -19,12 +19,13 @@ from taskyard.engine.dependencies import plain
 from taskyard.handle import Handle
 from taskyard.store.joining import joining
 from taskyard.store.port import Cancellation, Ending, Pausing
-from taskyard.verbs.base import DEFAULT_ACTOR, Ground
+from taskyard.verbs.base import DEFAULT_ACTOR
+from taskyard.verbs.logs import LogVerbs
 
 PAGE = 100  # tasks looked at in one step
 
 
-class TaskVerbs(Ground):
+class TaskVerbs(LogVerbs):
     @property
     def bridge(self) -> Blocking[TaskVerbs]:
         """How these verbs are reached by those who block."""

@@ -9,8 +9,10 @@ import os
 import signal
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
+from taskyard.domain.errors import InvalidOption
+from taskyard.domain.logs import KeepLogs
 from taskyard.domain.node import DEFAULT_LEASE_SECONDS
 from taskyard.engine.log import logger
 from taskyard.engine.worker import DEFAULT_GRACE, DEFAULT_SLOTS, Worker
@@ -19,6 +21,8 @@ from taskyard.verbs.life import Life
 
 EXIT_INTERRUPTED = 130
 ECHO = 1.0  # seconds: some send a signal to the process and to its group, and it arrives twice
+
+KeepLogsName = KeepLogs | Literal["off", "debug", "info", "warning", "error"]
 
 log = logger("worker")
 
@@ -34,10 +38,12 @@ class Working(CronVerbs, Life):
         lease_seconds: float = DEFAULT_LEASE_SECONDS,
         grace: float = DEFAULT_GRACE,
         memory_limit: int | None = None,
+        keep_logs: KeepLogsName = "info",
     ) -> Worker:
         """A worker in this process: `await worker.start()`, later `await worker.stop()`.
 
-        Over its `memory_limit` (bytes, without isolated processes) it drains by itself.
+        Over its `memory_limit` (bytes, without isolated processes) it drains by itself. Of what
+        bodies say, `keep_logs` is the least level that is kept with the task, or "off".
         """
         routes = self.registry.routes(kinds)
         for kind in {self.registry[route] for route in routes}:
@@ -54,6 +60,7 @@ class Working(CronVerbs, Life):
             lease_seconds=lease_seconds,
             grace=grace,
             memory_limit=memory_limit,
+            keep_logs=_kept(keep_logs),
             retention=self._retention_of_routes(),
             on_end=self._waiting.told,
             prepare=self._declare_crons,
@@ -81,6 +88,14 @@ class Working(CronVerbs, Life):
             await self.close()
         if code:
             raise SystemExit(code)
+
+
+def _kept(level: str) -> KeepLogs:
+    try:
+        return KeepLogs(level)
+    except ValueError:
+        known = ", ".join(KeepLogs)
+        raise InvalidOption(f"keep_logs must be one of {known}, not {level!r}") from None
 
 
 class Signals:

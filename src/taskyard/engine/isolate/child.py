@@ -20,7 +20,7 @@ from taskyard.engine.body import run_coroutine, run_plain
 from taskyard.engine.context import Context
 from taskyard.engine.isolate import kernel, tree
 from taskyard.engine.isolate.channel import Channel
-from taskyard.engine.isolate.desk import LoopDesk, PlainContext
+from taskyard.engine.isolate.desk import ChildDesk, LoopDesk, PlainContext
 from taskyard.engine.isolate.logs import send_logs
 from taskyard.engine.isolate.messages import Began, Done, Order
 from taskyard.engine.isolate.place import Place, find
@@ -42,7 +42,7 @@ def serve(sock: socket.socket, order: Order) -> None:
     kernel.bound_memory(order.memory_limit)
     if sys.stderr is not None:
         faulthandler.enable()  # where a body was that crashes
-    child = Child(channel, order.place)
+    child = Child(channel, order.place, order.least_kept)
     try:
         _serve(channel, child)
     finally:
@@ -60,9 +60,10 @@ def _serve(channel: Channel, child: Child) -> None:
 
 
 class Child:
-    def __init__(self, channel: Channel, place: Place) -> None:
+    def __init__(self, channel: Channel, place: Place, least_kept: int) -> None:
         self._channel = channel
         self._place = place
+        self._least_kept = least_kept
         self._kind: Kind | None = None
         self._in_body = False
         self._resources = Resources(inline=True)
@@ -104,7 +105,8 @@ class Child:
             return job.raised(error)  # the signal came between the body's end and here
 
     def _plain_context(self, claimed: Claimed) -> Context:
-        return PlainContext(claimed, self._channel, log, self._resources, self._runner)
+        desk = ChildDesk(self._channel, self._resources, self._least_kept)
+        return PlainContext(claimed, self._channel, log, desk, self._runner)
 
     def _run_coroutine(self, claimed: Claimed, kind: Kind) -> Outcome:
         with ThreadPoolExecutor(thread_name_prefix="asyncio") as threads:
@@ -125,7 +127,7 @@ class Child:
 
     async def _on_loop(self, claimed: Claimed, kind: Kind) -> Outcome:
         loop = asyncio.get_running_loop()
-        desk = LoopDesk(self._channel, self._resources)
+        desk = LoopDesk(self._channel, self._resources, self._least_kept)
         job = ChildJob(claimed, kind, Context(claimed, desk, log, loop))
         self._channel.on_ask = job.ask
         self._channel.on_pause = job.want_pause

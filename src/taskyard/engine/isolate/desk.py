@@ -9,11 +9,12 @@ from typing import NoReturn, TypeVar
 import msgspec
 
 from taskyard.domain import errors
+from taskyard.domain.logs import Level
 from taskyard.domain.node import Hold
 from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress
 from taskyard.engine.context import Context
 from taskyard.engine.isolate.channel import Channel
-from taskyard.engine.isolate.messages import Answer, Children, Keep, Message, Needed, Report
+from taskyard.engine.isolate.messages import Answer, Children, Keep, Message, Needed, Report, Said
 from taskyard.engine.log import Logger
 from taskyard.engine.resources import Resources
 from taskyard.store.port import Ending
@@ -25,9 +26,10 @@ M = TypeVar("M", Report, Keep, Children)
 class ChildDesk:
     """The hold is not sent: the worker knows which attempt this child runs."""
 
-    def __init__(self, channel: Channel, resources: Resources) -> None:
+    def __init__(self, channel: Channel, resources: Resources, least_kept: int) -> None:
         self._channel = channel
         self.resources = resources
+        self.least_kept = least_kept
 
     async def report(self, hold: Hold, progress: Progress) -> bool:  # noqa: ARG002 - as the worker's
         number = self._channel.next_number()
@@ -36,6 +38,10 @@ class ChildDesk:
     async def checkpoint(self, hold: Hold, data: str) -> bool:  # noqa: ARG002 - as the worker's
         number = self._channel.next_number()
         return (await self._ask(number, Keep(number, data))).accepted
+
+    def keep_line(self, hold: Hold, level: Level, text: str) -> None:  # noqa: ARG002 - as the worker's
+        if self._channel.is_mine:  # no fork that the body has made
+            self._channel.send(Said(level, text))
 
     async def dependencies(self, task_id: str) -> list[Ending]:  # noqa: ARG002 - as the worker's
         number = self._channel.next_number()
@@ -58,8 +64,8 @@ class ChildDesk:
 class LoopDesk(ChildDesk):
     """For coroutines: several may wait at once, and the loop goes on."""
 
-    def __init__(self, channel: Channel, resources: Resources) -> None:
-        super().__init__(channel, resources)
+    def __init__(self, channel: Channel, resources: Resources, least_kept: int) -> None:
+        super().__init__(channel, resources, least_kept)
         self._waiting: dict[int, asyncio.Future[Answer]] = {}
 
     async def _ask(self, number: int, request: Message) -> Answer:
@@ -90,11 +96,11 @@ class PlainContext(Context):
         claimed: Claimed,
         channel: Channel,
         log: Logger,
-        resources: Resources,
+        desk: ChildDesk,
         runner: asyncio.Runner,
     ) -> None:
         self._claimed = claimed
-        self._desk = ChildDesk(channel, resources)
+        self._desk = desk
         self._channel = channel
         self._runner = runner
         self._log = log

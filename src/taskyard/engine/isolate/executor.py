@@ -141,7 +141,13 @@ class ProcessExecutor:
             if not process.gone.done():
                 return process, False
             process.close()
-        order = Order(Place.of(kind), _memory_limit(kind), list(sys.path), logs.levels())
+        order = Order(
+            Place.of(kind),
+            _memory_limit(kind),
+            list(sys.path),
+            logs.levels(),
+            self._desk.least_kept,
+        )
         return await self._linked().fork(order), True
 
     def _linked(self) -> Link:

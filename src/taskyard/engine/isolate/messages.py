@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from taskyard.domain.logs import Level
 from taskyard.domain.outcome import Outcome
 from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress
 from taskyard.engine.isolate.place import Place
@@ -30,6 +31,7 @@ class Order(msgspec.Struct, frozen=True):
     memory_limit: int  # bytes; 0: none
     sys_path: list[str]
     log_levels: dict[str, int]
+    least_kept: int  # level of the lines that are kept with their attempt
 
 
 # --- worker to keeper ---
@@ -142,6 +144,13 @@ class Logged(Message, frozen=True, tag=True):
     fields: dict[str, Any] | None = None
 
 
+class Said(Message, frozen=True, tag=True):
+    """A line that is kept with the attempt."""
+
+    level: Level
+    text: str
+
+
 class Done(Message, frozen=True, tag=True):
     outcome: Outcome
     resident: int = 0  # bytes of memory
@@ -152,7 +161,7 @@ class Done(Message, frozen=True, tag=True):
 ToKeeper = Fork | Terminate | End | Renewed
 FromKeeper = Forked | Gone
 ToChild = Begin | Ask | Pause | Answer
-FromChild = Began | Report | Keep | Needed | Children | Logged | Done
+FromChild = Began | Report | Keep | Needed | Children | Logged | Said | Done
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=str)
 

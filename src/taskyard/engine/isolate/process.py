@@ -29,6 +29,7 @@ from taskyard.engine.isolate.messages import (
     Needed,
     Pause,
     Report,
+    Said,
     Terminate,
     frame,
 )
@@ -113,6 +114,8 @@ class Process:
                     return message
                 case Logged():
                     logs.write(message, self.pid)
+                case Said(level, text):
+                    self._desk.keep_line(job.claimed.hold, level, text)
                 case Report() | Keep() | Needed() | Children():
                     task = asyncio.create_task(self._answer(message, job))
                     self._answering.add(task)
