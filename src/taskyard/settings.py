@@ -18,6 +18,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from taskyard.domain.errors import ConfigurationError, InvalidOption
+from taskyard.domain.logs import KeepLogs
 from taskyard.domain.retention import FOREVER, Keep, Retention
 from taskyard.store.passwords import without_secrets
 
@@ -57,6 +58,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
 class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
     level: LogLevel = LogLevel.INFO
     format: LogFormat = LogFormat.TEXT
+    keep: KeepLogs = KeepLogs.INFO  # least level of what bodies say that is kept with their task
 
 
 class RetentionSettings(msgspec.Struct, frozen=True, kw_only=True):

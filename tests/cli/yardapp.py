@@ -47,6 +47,16 @@ def read(pipe: str) -> str:
     return Path(pipe).read_text()
 
 
+@yard.task(retry=Retry.fixed(1, delay=0.0))
+def talk(ctx: Context, pipe: str) -> None:
+    """Fails the first time; then it runs until somebody has written to the pipe."""
+    ctx.log.info("begun", attempt_so_far=ctx.attempt)
+    ctx.log.debug("a detail")
+    if ctx.attempt == 1:
+        raise ValueError("boom")
+    ctx.log.warning("read\nin two lines: %s", Path(pipe).read_text(), password="hunter2")
+
+
 @yard.task()
 async def stubborn() -> None:
     """Does not stop when it is asked to."""

@@ -13,7 +13,7 @@ from taskyard.domain.node import NewNode
 from taskyard.engine import redact
 from taskyard.engine.log import FIELDS, logger
 from taskyard.engine.maintenance.rescue import report
-from taskyard.engine.redact import HIDDEN, is_secret, redacted
+from taskyard.engine.redact import HIDDEN, is_secret, redacted, redacted_text
 from taskyard.engine.registry import Style
 from taskyard.store.port import ClaimRequest
 from tests.engine.waits import ended, working
@@ -169,6 +169,32 @@ def test_more_words_can_be_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     assert redacted('{"customerIban": "DE00"}') == {"customerIban": "DE00"}
     redact.hide("IBAN")
     assert redacted('{"customerIban": "DE00"}') == {"customerIban": HIDDEN}
+
+
+@pytest.mark.spec("lifecycle-17")
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("token=t-1 page=2", f"token={HIDDEN} page=2"),
+        ("?a=1&api_key=t-1&b=2", f"?a=1&api_key={HIDDEN}&b=2"),
+        ("url=https://h/?token=t-1", f"url=https://h/?token={HIDDEN}"),
+        (
+            "User(name='ann', password='t\\'1', age=3)",
+            f"User(name='ann', password={HIDDEN}, age=3)",
+        ),
+        ('{"token": "t-1", "n": 1}', f'{{"token": {HIDDEN}, "n": 1}}'),
+        ("{'token': 't-1'}", f"{{'token': {HIDDEN}}}"),
+        (r'"{\"token\": \"t-1\", \"n\": 1}"', rf'"{{\"token\": {HIDDEN}, \"n\": 1}}"'),
+        ('{"token": "cut in the mid', f'{{"token": {HIDDEN}'),
+        ("dsn redis://:pw@host/0", f"dsn redis://:{HIDDEN}@host/0"),
+        ("Authorization: Bearer abcdefgh.123", f"Authorization: Bearer {HIDDEN}"),
+        ("the session: begun, monkey=1", "the session: begun, monkey=1"),
+        ("token=", "token="),
+        ("", ""),
+    ],
+)
+def test_secrets_are_hidden_in_texts_where_they_are_named(text: str, shown: str) -> None:
+    assert redacted_text(text) == shown
 
 
 def test_what_is_long_is_cut() -> None:

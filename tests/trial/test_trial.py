@@ -34,6 +34,11 @@ def on_thread(ctx: Context) -> str:
 
 
 @yard.task()
+def talks(ctx: Context) -> None:
+    ctx.log.info("said", page=2)
+
+
+@yard.task()
 async def fan_out(ctx: Context, names: list[str]) -> None:
     await ctx.enqueue(*(greet.new(name) for name in names))
 
@@ -90,6 +95,15 @@ async def test_nothing_runs_before_it_is_told_to() -> None:
         assert (ran.kind, ran.arguments, ran.result) == ("greet", {"name": "ann"}, "hello ann")
         assert await handle.result(1) == "hello ann"
         assert await trial.drain() == []
+
+
+async def test_what_bodies_say_is_kept() -> None:
+    async with yard.testing() as trial:
+        handle = await talks.enqueue()
+        await trial.drain()
+        [line] = await handle.logs()
+        assert (line.attempt, line.level, line.text) == (1, "info", "said page=2")
+        assert line.at == (await handle.task()).ended_at
 
 
 async def test_what_was_enqueued_is_found_by_kind_and_arguments() -> None:

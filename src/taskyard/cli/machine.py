@@ -22,6 +22,12 @@ def print_json(data: object) -> None:
     sys.stdout.flush()
 
 
+def print_json_line(data: object) -> None:
+    """One of many documents, each on its line, for who reads them as they come."""
+    sys.stdout.write(f"{clean_json(json.dumps(data, ensure_ascii=False))}\n")
+    sys.stdout.flush()
+
+
 def plain(value: object) -> Any:
     """A value of the domain as JSON data."""
     data = msgspec.to_builtins(value)

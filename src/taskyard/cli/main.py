@@ -23,6 +23,7 @@ from taskyard.cli.migrate import migrate
 from taskyard.cli.prune import prune
 from taskyard.cli.stats import stats
 from taskyard.cli.switch import pause, resume
+from taskyard.cli.task_logs import logs
 from taskyard.cli.top import top
 from taskyard.cli.worker import worker
 from taskyard.cli.workers import workers
@@ -41,6 +42,7 @@ app = typer.Typer(
 app.command()(worker)
 app.command()(enqueue)
 app.add_typer(tasks.commands, name="tasks")
+app.command()(logs)
 app.add_typer(lanes.commands, name="lanes")
 app.add_typer(keys.commands, name="keys")
 app.add_typer(cron.commands, name="cron")

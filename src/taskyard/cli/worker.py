@@ -14,6 +14,7 @@ import typer
 
 from taskyard.cli.application import load_yard
 from taskyard.domain.errors import ConfigurationError, InvalidOption
+from taskyard.domain.logs import KeepLogs
 from taskyard.settings import LogFormat, LogLevel, load, read_size
 from taskyard.yard import Yard
 
@@ -69,6 +70,10 @@ def worker(
     log_format: Annotated[
         LogFormat | None, typer.Option(help="How logs look.", show_default="text")
     ] = None,
+    keep_logs: Annotated[
+        KeepLogs | None,
+        typer.Option(help="Least level of what bodies say that is kept.", show_default="info"),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="The same as --log-format json; errors too.")
     ] = False,
@@ -90,6 +95,7 @@ def worker(
                 "worker.memory_limit": ("--memory-limit", memory_limit),
                 "log.level": ("--log-level", log_level),
                 "log.format": ("--log-format", LogFormat.JSON if as_json else log_format),
+                "log.keep": ("--keep-logs", keep_logs),
             }
         )
     ).settings
@@ -115,6 +121,7 @@ def worker(
         lease_seconds=settings.worker.lease,
         node_id=node,
         memory_limit=None if limit is None else read_size(limit),
+        keep_logs=settings.log.keep,
     )
 
 

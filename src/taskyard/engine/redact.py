@@ -34,8 +34,10 @@ _SECRETS = {
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _LOGIN = re.compile(r"(?<=://)([^/\s:@]*):[^/\s@]+(?=@)")
-_NAME = re.compile(r"""(?<![\w-])([\w-]++)(["']?\s*+[=:]\s*+)""")  # and what stands behind it
-_VALUE = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s,;&)\]}"']+""")
+_NAME = re.compile(r"""(?<![\w-])([\w-]++)(\\*+["']?\s*+[=:]\s*+)""")  # and what is behind it
+_VALUE = re.compile(  # one in quotes may have been cut, or be in a text in quotes itself
+    r"""\\+(["']).*?\\+\1|"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|[^\s,;&)\]}"']+""", re.DOTALL
+)
 _SCHEME = re.compile(r"\b(Basic|Bearer)\s+[\w.~+/=-]{8,}", re.IGNORECASE)
 
 
@@ -60,7 +62,7 @@ def redacted_text(text: str) -> str:
     parts, at = list[str](), 0
     for found in _NAME.finditer(text):
         name, gap = found.groups()
-        if found.start() >= at and ("=" in gap or gap[0] in "\"'") and is_secret(name):
+        if found.start() >= at and ("=" in gap or gap[0] in "\"'\\") and is_secret(name):
             value = _VALUE.match(text, found.end())
             if value is not None:
                 parts += (text[at : found.end()], HIDDEN)
