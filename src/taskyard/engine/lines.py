@@ -27,7 +27,7 @@ LEAST = {
 }
 """What is less is not kept."""
 
-LONGEST = 100_000  # characters of a line that are looked at; most of them are cut then
+LONGEST = 100_000  # characters of a text that are looked at; most of them are cut then
 
 _LEVELS = {
     "debug": (logging.DEBUG, Level.DEBUG),
@@ -65,13 +65,16 @@ def _line(event: EventDict, about: Mapping[str, Any]) -> str:
 
 
 def _said(event: EventDict, about: Mapping[str, Any]) -> str:
-    words = [_message(event)]
+    words = [_safe(_message(event))]
     for name, value in event.items():
         if name not in _OWN and not (name in about and about[name] == value):
             words.append(f"{name}={_word(redacted_value(name, value))}")
-    text = " ".join(words)
-    stack = _stack(event.get("exc_info"))
-    text = f"{text}\n{stack}" if stack else text
+    if stack := _stack(event.get("exc_info")):
+        words[-1] += f"\n{_safe(stack)}"
+    return " ".join(words)
+
+
+def _safe(text: str) -> str:
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
     return redacted_text(text)
@@ -87,7 +90,10 @@ def _message(event: EventDict) -> str:
 
 
 def _word(value: object) -> str:
-    return value if isinstance(value, str) and _ONE_WORD.fullmatch(value) else repr(value)
+    if isinstance(value, int | float):
+        return repr(value)
+    is_one = isinstance(value, str) and _ONE_WORD.fullmatch(value)
+    return _safe(str(value) if is_one else repr(value))
 
 
 def _stack(said: object) -> str:

@@ -38,6 +38,7 @@ _NAME = re.compile(r"""(?<![\w-])([\w-]++)(\\*+["']?\s*+[=:]\s*+)""")  # and wha
 _VALUE = re.compile(  # one in quotes may have been cut, or be in a text in quotes itself
     r"""\\+(["']).*?\\+\1|"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|[^\s,;&)\]}"']+""", re.DOTALL
 )
+_NOTICED = re.compile(r"[=:]|bearer|basic", re.IGNORECASE)  # else there is nothing to hide
 _SCHEME = re.compile(r"\b(Basic|Bearer)\s+[\w.~+/=-]{8,}", re.IGNORECASE)
 
 
@@ -58,6 +59,8 @@ def redacted_text(text: str) -> str:
     """A text in which the values of secrets are hidden where they can be told by their names, as in
     `token=…` and `"token": "…"`, and logins in URLs and headers.
     """
+    if _NOTICED.search(text) is None:
+        return text
     text = _SCHEME.sub(rf"\1 {HIDDEN}", _LOGIN.sub(rf"\1:{HIDDEN}", text))
     parts, at = list[str](), 0
     for found in _NAME.finditer(text):
