@@ -19,7 +19,16 @@ from taskyard.domain.rate import Rate
 from taskyard.domain.retention import FOREVER, Keep, Retention
 from taskyard.domain.retry import Retry, RetryPolicy
 from taskyard.domain.state import Reason, State
-from taskyard.domain.task import Duplicate, Enqueued, NewTask, Refused, Task, TaskQuery
+from taskyard.domain.task import (
+    Duplicate,
+    Enqueued,
+    NewTask,
+    Page,
+    Refused,
+    Task,
+    TaskLine,
+    TaskQuery,
+)
 from taskyard.engine.context import Context
 from taskyard.engine.job import Snooze
 from taskyard.engine.resources import Resource
@@ -50,6 +59,7 @@ __all__ = [
     "LogLine",
     "NewTask",
     "NotFound",
+    "Page",
     "Rate",
     "Reason",
     "Refused",
@@ -68,6 +78,7 @@ __all__ = [
     "TaskCancelled",
     "TaskFailed",
     "TaskKind",
+    "TaskLine",
     "TaskQuery",
     "TaskRefused",
     "TaskyardError",

@@ -109,6 +109,8 @@ async def _rows_of_schema(url: str) -> dict[str, int]:
             schema,
         )
         names = [row["name"] for row in tables]
+        # Entries of what has completed or was pruned stay until somebody sums them up.
+        await connection.execute(f"SELECT {schema}.sum_up_completed()")
         return {n: await connection.fetchval(f"SELECT count(*) FROM {schema}.{n}") for n in names}
     finally:
         await connection.close()

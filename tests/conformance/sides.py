@@ -24,6 +24,7 @@ from taskyard.domain.retention import Retention
 from taskyard.domain.state import TERMINAL, Reason, State
 from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress, Refused, Task, TaskQuery
 from taskyard.store.port import Claim, ClaimRequest, Store
+from tests.conformance.listing import line_of, paged, questions, wanted
 from tests.conformance.model import Model
 from tests.conformance.things import ModelTask, Noted
 from tests.conformance.verbs import parked, verdict
@@ -407,11 +408,20 @@ class Side:
         places = {task.id: task.seq for task in tasks}
         by_place = sorted(made, key=lambda task: task.seq)
         assert [t.id for t in by_place] == sorted(places, key=lambda task_id: places[task_id])
+        await self._check_list(tasks)
         counts = Counter(task.state for task in made)
         assert await self.store.counts() == {state: counts[state] for state in State}
         endings = await self.store.endings(list(self.model.tasks))
         wanted = {ending.id: ending for ending in self.model.endings()}
         assert {ending.id: ending for ending in endings} == wanted
+
+    async def _check_list(self, tasks: list[Task]) -> None:
+        """One question of all that could be asked, another one with each step."""
+        asked = list(questions(tasks))
+        query = asked[self._steps * 7 % len(asked)]
+        expected = wanted(tasks, query)
+        assert await self.store.find(query) == expected
+        assert await paged(self.store, query, 3) == [line_of(task) for task in expected]
 
     def check_task(self, task: Task) -> None:
         mine = self.model.tasks[task.id]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from taskyard.domain.errors import InvalidOption
@@ -100,7 +102,7 @@ async def test_pages_stay_put_while_new_tasks_arrive(store: Store) -> None:
 @pytest.mark.spec("lifecycle-7")
 @pytest.mark.parametrize("filters", [{}, {"lane": "default"}, {"kind": "work"}, {"key": "k"}])
 async def test_pages_of_a_state_stay_put_while_tasks_leave_and_enter_it(
-    store: Store, filters: dict[str, str]
+    store: Store, filters: dict[str, Any]
 ) -> None:
     """Also when the task at the end of the last page has gone."""
     await limit(store, "k", 100)

@@ -151,6 +151,7 @@ INTENDED = [
     ("prune", "drop_failures", "PRIMARY KEY (no=?)"),
     ("prune", "drop_dependencies", "PRIMARY KEY (no=?)"),
     ("figures", "tallied", "PRIMARY KEY (hour>?)"),
+    ("find", "ready_in", "taskyard_ready (lane=? AND route=?)"),
     ("read", "before", "taskyard_ready (lane=? AND route=?"),
     ("read", "head", "taskyard_ready (lane=? AND route>?)"),
 ]
@@ -166,20 +167,32 @@ def test_a_hot_statement_uses_its_index(
     assert any(index in line for line in lines), lines
 
 
-@pytest.mark.spec("engine-12")
-def test_a_list_of_ended_tasks_is_read_in_its_order(db: apsw.Connection) -> None:
-    queries = load("read", DEFAULT_NAMESPACE)
-    conditions = f"{queries['by_state']} {queries['by_ended']}"
-    lines = plan(db, queries["filtered"].format(conditions=conditions, limit=50).replace("?", "?1"))
+LISTS = {
+    "every": "INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+    "named": "PRIMARY KEY (key=? AND no>? AND no<?)",
+    "ended": "taskyard_ended (state=? AND no>? AND no<?)",
+    "pending": "taskyard_pending_lane (lane=? AND rowid>? AND rowid<?)",
+    "parked": "taskyard_parked_lane (lane=? AND rowid>? AND rowid<?)",
+    "running": "taskyard_running_lane (lane=? AND rowid>? AND rowid<?)",
+    "paused": "taskyard_live_paused (state=? AND rowid>? AND rowid<?)",
+}
 
-    assert any("taskyard_ended (state=?)" in line for line in lines), lines
+
+@pytest.mark.spec("engine-12", "lifecycle-7")
+@pytest.mark.parametrize("around", ["numbers", "passing"])
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_is_read_in_its_order(db: apsw.Connection, name: str, around: str) -> None:
+    queries = load("find", DEFAULT_NAMESPACE)
+    lines = plan(db, queries[around].format(list=queries[name]))
+
+    assert any(LISTS[name] in line for line in lines), lines
     assert not any("TEMP B-TREE" in line for line in lines), lines
 
 
 TASKS = r"taskyard_(?:tasks|held|failures|payloads|task_keys|dependencies|checkpoints|logs)"
 WHOLE = [(f"{v}:{n}", sql) for v, n, sql in statements() if re.search(TASKS, sql)]
-# The filters of a listing are put together when it is asked for.
-WHOLE = [(w, sql) for w, sql in WHOLE if "{conditions}" not in sql and not w.startswith("read:by_")]
+# What is put around a list is looked at with it.
+WHOLE = [(where, sql) for where, sql in WHOLE if "{list}" not in sql]
 
 
 def scans(lines: list[str], sql: str) -> list[str]:
@@ -214,8 +227,5 @@ def test_the_check_sees_a_scan(db: apsw.Connection) -> None:
 def test_every_statement_can_be_prepared(
     db: apsw.Connection, verb: str, name: str, sql: str
 ) -> None:
-    if verb == "read" and name.startswith("by_"):
-        sql = load(verb, DEFAULT_NAMESPACE)["filtered"].format(conditions=sql, limit=1)
-        db.execute(f"EXPLAIN {sql}", (None,) * sql.count("?"))
-    else:
-        plan(db, sql.format(conditions="", limit=1) if "{limit}" in sql else sql)
+    a_list = load("find", DEFAULT_NAMESPACE)["ended"]
+    plan(db, sql.format(list=a_list) if "{list}" in sql else sql)

@@ -26,6 +26,8 @@ MAX_KEYS = 16
 MAX_DEPENDENCIES = 10_000
 MAX_CHECKPOINT_BYTES = 1_000_000
 MAX_CHARGED = 1_000_000
+MAX_PAGE = 1000  # tasks listed at once
+SHORT_PAYLOAD = 2_000  # bytes; a longer one is not listed
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]  # ten bits each
@@ -299,5 +301,43 @@ class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
     kind: str | None = None
     lane: str | None = None
     key: str | None = None
+    since: Instant | None = None  # created then or later
+    until: Instant | None = None  # created before
     limit: int = 50
     after: int | None = None
+
+    def check(self) -> None:
+        if not 1 <= self.limit <= MAX_PAGE:
+            raise InvalidOption(f"limit must be from 1 to {MAX_PAGE}, not {self.limit}")
+
+
+class TaskLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A task as a list shows it: without its result and checkpoint, its failed attempts but for the
+    error of the last, the stack of that, and a payload that is not short."""
+
+    no: int
+    id: str
+    kind: str
+    lane: str
+    priority: int
+    state: State
+    reason: Reason
+    keys: tuple[str, ...] = ()
+    group: str = ""
+    attempt: int
+    created_at: Instant
+    run_at: Instant
+    deadline: Instant | None = None
+    started_at: Instant | None = None
+    ended_at: Instant | None = None
+    node: str | None = None
+    asked: str | None = None
+    parked_on: str | None = None
+    progress: Progress | None = None
+    error: TaskError | None = None
+    payload: str | None = None  # None if it has more than SHORT_PAYLOAD bytes
+
+
+class Page(msgspec.Struct, frozen=True):
+    tasks: list[TaskLine]
+    next: int | None  # `after` of the next page; None: there is none

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import msgspec
 
-from taskyard.domain.clock import Instant
+from taskyard.domain.clock import SECOND, Instant
 from taskyard.domain.cron import Cron, CronEntry, Ticks
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, LaneChange
@@ -25,8 +25,18 @@ from taskyard.domain.rate import Rate
 from taskyard.domain.retention import Retention
 from taskyard.domain.state import State
 from taskyard.domain.statistics import Count
-from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress, Task, TaskError, TaskQuery
+from taskyard.domain.task import (
+    Claimed,
+    Enqueue,
+    NewTask,
+    Page,
+    Progress,
+    Task,
+    TaskError,
+    TaskQuery,
+)
 
+CLOCK_SLACK = 5 * SECOND  # how far a later number may have an earlier time
 PRUNE_LIMIT = 500  # ended tasks a step of prune looks at: some milliseconds
 
 
@@ -217,7 +227,18 @@ class Store(Protocol):
         """What attempts of a task have said, the oldest first."""
 
     async def find(self, query: TaskQuery) -> list[Task]:
-        """Tasks by filter, newest first, with a stable cursor."""
+        """Tasks by filter, newest first, with a stable cursor.
+
+        In the order of their numbers, and times follow numbers: where the store's clock was set
+        back by more than CLOCK_SLACK, `since` and `until` may leave out tasks of that time.
+        """
+
+    async def page(self, query: TaskQuery) -> Page:
+        """The same tasks without what may be large, as far as one short search finds them.
+
+        A page may be short, or empty, although there is a next one: for what no index knows a store
+        looks at so many tasks and no more. `find` searches on until its page is full.
+        """
 
     async def endings(self, task_ids: Sequence[str]) -> list[Ending]:
         """Those of these tasks that have ended."""

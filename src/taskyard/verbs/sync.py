@@ -73,6 +73,7 @@ class SyncYard(_OnBridge):
     enqueue = _blocking(EveryVerb.enqueue)
     get = _blocking(EveryVerb.get)
     find = _blocking(EveryVerb.find)
+    page = _blocking(EveryVerb.page)
     logs = _blocking(EveryVerb.logs)
     ending = _blocking(EveryVerb.ending)
     cancel = _blocking(EveryVerb.cancel)

@@ -13,7 +13,7 @@ from taskyard.domain.clock import Instant
 from taskyard.domain.errors import IllegalTransition, InvalidOption, NotFound
 from taskyard.domain.explain import Explanation
 from taskyard.domain.state import WAITING, State
-from taskyard.domain.task import Enqueue, NewTask, Task, TaskQuery
+from taskyard.domain.task import Enqueue, NewTask, Page, Task, TaskQuery
 from taskyard.engine import journal
 from taskyard.engine.dependencies import plain
 from taskyard.handle import Handle
@@ -61,6 +61,11 @@ class TaskVerbs(LogVerbs):
 
     async def find(self, query: TaskQuery | None = None) -> list[Task]:
         return await self.store.find(query or TaskQuery())
+
+    async def page(self, query: TaskQuery | None = None) -> Page:
+        """The same tasks without payloads and results that may be long, after one short search: a
+        page may be short, or empty, although there is a next one."""
+        return await self.store.page(query or TaskQuery())
 
     async def ending(self, task_id: str, timeout: float | None) -> Ending | None:
         await self.get(task_id)

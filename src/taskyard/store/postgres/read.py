@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import msgspec
 
-from taskyard.domain.errors import InvalidOption, NotFound
+from taskyard.domain.errors import NotFound
 from taskyard.domain.explain import FAR_BACK, Explanation, Facts, explain
 from taskyard.domain.state import State
-from taskyard.domain.task import Task, TaskQuery
+from taskyard.domain.task import SHORT_PAYLOAD, Page, Task, TaskLine, TaskQuery
+from taskyard.store import paging
+from taskyard.store.port import CLOCK_SLACK
 from taskyard.store.postgres.connection import Database
 
-MAX_PAGE = 1000
+MAX_LOOKS = 100_000  # in one search: some tens of milliseconds, and a hundred at most
+
+
+class _Tasks(msgspec.Struct, frozen=True):
+    tasks: list[Task]
+    go_on: int | None
+
+
+class _Lines(msgspec.Struct, frozen=True):
+    tasks: list[TaskLine]
+    go_on: int | None
 
 
 def _with_error(task: Task) -> Task:
@@ -26,19 +38,32 @@ async def get(database: Database, task_id: str) -> Task | None:
 
 
 async def find(database: Database, query: TaskQuery) -> list[Task]:
-    if not 1 <= query.limit <= MAX_PAGE:
-        raise InvalidOption(f"limit must be from 1 to {MAX_PAGE}, not {query.limit}")
-    tasks = await database.read(
-        list[Task],
-        "find",
+    async def search(part: TaskQuery) -> paging.Found:
+        found = await database.read(_Tasks, "find", *_asked(part))
+        return [_with_error(task) for task in found.tasks], found.go_on
+
+    return await paging.full(query, search)
+
+
+async def page(database: Database, query: TaskQuery) -> Page:
+    query.check()
+    found = await database.read(_Lines, "page", *_asked(query), SHORT_PAYLOAD)
+    return paging.page(query, found.tasks, found.go_on)
+
+
+def _asked(query: TaskQuery) -> tuple[object, ...]:
+    return (
         query.state,
         query.kind,
         query.lane,
         query.key,
+        query.since,
+        query.until,
+        CLOCK_SLACK,
         query.after,
         query.limit,
+        MAX_LOOKS,
     )
-    return [_with_error(task) for task in tasks]
 
 
 async def explain_task(database: Database, clock: int, task_id: str) -> Explanation:

@@ -20,7 +20,7 @@ from taskyard.domain.rate import Rate
 from taskyard.domain.retention import Retention
 from taskyard.domain.state import State
 from taskyard.domain.statistics import Count
-from taskyard.domain.task import Enqueue, Enqueued, NewTask, Progress, Task, TaskQuery
+from taskyard.domain.task import Enqueue, Enqueued, NewTask, Page, Progress, Task, TaskQuery
 from taskyard.store.port import (
     PRUNE_LIMIT,
     Cancellation,
@@ -220,6 +220,9 @@ class PostgresStore:
 
     async def find(self, query: TaskQuery) -> list[Task]:
         return await read.find(self._database, query)
+
+    async def page(self, query: TaskQuery) -> Page:
+        return await read.page(self._database, query)
 
     async def endings(self, task_ids: Sequence[str]) -> list[Ending]:
         return await self._database.read(list[Ending], "endings", list(task_ids))

@@ -8,9 +8,8 @@ from typing import Any
 import msgspec
 
 from taskyard.domain.moved import Bucket, Moved
-from taskyard.domain.state import State
-from taskyard.domain.task import FailedAttempt, Until
-from taskyard.store.redis.read import Ask
+from taskyard.domain.task import FailedAttempt, TaskQuery, Until
+from taskyard.store.redis.read import Ask, asked
 from taskyard.store.redis.rows import Definition, Life, given, or_false, reading, whole_tasks
 
 _definition = msgspec.msgpack.Decoder(Definition).decode
@@ -18,7 +17,7 @@ _life = msgspec.msgpack.Decoder(Life).decode
 
 
 async def export(ask: Ask, after: int | None, limit: int) -> list[Moved]:
-    _, answer, unmet = await ask("find", list(State), None, None, None, limit, after, True)
+    _, answer, unmet = await ask("find", *asked(TaskQuery(limit=limit, after=after)), True)
     with reading():
         untils = [given(_definition(packed).until) for packed in answer[1]]
         lives = [_life(packed) for packed in answer[2]]

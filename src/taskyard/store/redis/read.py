@@ -5,35 +5,52 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from taskyard.domain.errors import InvalidOption, NotFound
+from taskyard.domain.errors import NotFound
 from taskyard.domain.explain import Explanation
 from taskyard.domain.lane import Audited
 from taskyard.domain.state import State
-from taskyard.domain.task import Task, TaskQuery
-from taskyard.store.port import Ending
+from taskyard.domain.task import SHORT_PAYLOAD, Page, Task, TaskQuery
+from taskyard.store import paging
+from taskyard.store.port import CLOCK_SLACK, Ending
 from taskyard.store.redis.explain import FAR_BACK, UNMET, explain, facts
-from taskyard.store.redis.rows import last_error, whole_tasks
+from taskyard.store.redis.rows import last_error, lines, whole_tasks
 
-__all__ = ["FAR_BACK", "UNMET", "audit", "endings", "explanation", "find", "whole_tasks"]
-
-MAX_PAGE = 1000
+__all__ = ["FAR_BACK", "UNMET", "audit", "endings", "explanation", "find", "page", "whole_tasks"]
 
 Ask = Callable[..., Awaitable[Any]]
 
 
 async def find(ask: Ask, query: TaskQuery) -> list[Task]:
-    if not 1 <= query.limit <= MAX_PAGE:
-        raise InvalidOption(f"limit must be from 1 to {MAX_PAGE}, not {query.limit}")
-    states = list(State) if query.state is None else [query.state]
-    found: list[Task] = []
-    after = query.after
-    while True:
-        left = query.limit - len(found)
-        go_on, tasks = await ask("find", states, query.lane, query.kind, query.key, left, after)
-        found += whole_tasks(tasks)
-        if not go_on:
-            return found
-        after = int(go_on, 16)
+    async def search(part: TaskQuery) -> paging.Found:
+        go_on, tasks = await ask("find", *asked(part))
+        return list(whole_tasks(tasks)), _number(go_on)
+
+    return await paging.full(query, search)
+
+
+async def page(ask: Ask, query: TaskQuery) -> Page:
+    query.check()
+    go_on, rows = await ask("page", *asked(query), SHORT_PAYLOAD)
+    return paging.page(query, list(lines(rows)), _number(go_on))
+
+
+def asked(query: TaskQuery) -> tuple[object, ...]:
+    """In the order of search in lua/parts/searching.lua."""
+    return (
+        list(State) if query.state is None else [query.state],
+        query.lane,
+        query.kind,
+        query.key,
+        query.since,
+        query.until,
+        CLOCK_SLACK,
+        query.limit,
+        query.after,
+    )
+
+
+def _number(go_on: bytes) -> int | None:
+    return int(go_on, 16) if go_on else None
 
 
 def endings(answer: Sequence[Any]) -> list[Ending]:

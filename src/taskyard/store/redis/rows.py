@@ -13,7 +13,15 @@ from taskyard.domain.errors import StoreCorrupt
 from taskyard.domain.node import Lease
 from taskyard.domain.outcome import Verdict
 from taskyard.domain.state import Reason, State
-from taskyard.domain.task import Claimed, FailedAttempt, OnFailure, Progress, Task, TaskError
+from taskyard.domain.task import (
+    Claimed,
+    FailedAttempt,
+    OnFailure,
+    Progress,
+    Task,
+    TaskError,
+    TaskLine,
+)
 
 # Lua stores `false` for what is not there, hence Any where a value may be missing.
 
@@ -32,6 +40,12 @@ class Definition(msgspec.Struct, array_like=True, frozen=True, gc=False):
     max_charged: int
     timeout: float
     created_at: int
+
+
+class _ListedDefinition(Definition, array_like=True, frozen=True, gc=False):
+    """The same, with a payload that may be left out."""
+
+    payload: Any
 
 
 class Life(msgspec.Struct, array_like=True, frozen=True):
@@ -87,10 +101,12 @@ class _Taken(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 _definition = msgspec.msgpack.Decoder(Definition).decode
+_listed = msgspec.msgpack.Decoder(_ListedDefinition).decode
 _life = msgspec.msgpack.Decoder(Life).decode
 _progress = msgspec.msgpack.Decoder(Progress).decode
 _failures = msgspec.msgpack.Decoder(list[_Failure]).decode
 _ids = msgspec.msgpack.Decoder(tuple[str, ...]).decode
+_type_and_message = msgspec.msgpack.Decoder(tuple[str, str]).decode
 _taken = msgspec.msgpack.Decoder(_Taken).decode
 
 
@@ -164,6 +180,43 @@ def whole_tasks(answer: Sequence[Any]) -> Iterator[Task]:
         with reading():
             task = _task(row)
         yield task
+
+
+def lines(answer: Sequence[Any]) -> Iterator[TaskLine]:
+    """From what lua/page.lua answers."""
+    for row in zip(*answer, strict=True):
+        with reading():
+            line = _line(row)
+        yield line
+
+
+def _line(row: Sequence[Any]) -> TaskLine:
+    no, definition, life, progress, error = row
+    made, now = _listed(definition), _life(life)
+    shows = error is not None and now.state in (State.FAILED, State.PENDING)
+    return TaskLine(
+        no=int(no, 16),
+        id=made.id,
+        kind=made.kind,
+        lane=made.lane,
+        priority=now.priority,
+        state=now.state,
+        reason=now.reason,
+        keys=tuple(now.keys or ()),
+        group=made.group,
+        attempt=now.attempt,
+        created_at=made.created_at,
+        run_at=now.run_at,
+        deadline=given(now.deadline),
+        started_at=given(now.started_at),
+        ended_at=given(now.ended_at),
+        node=given(now.node),
+        asked=given(now.asked),
+        parked_on=given(now.parked_on),
+        progress=_progress(progress) if progress else None,
+        error=TaskError(*_type_and_message(error)) if shows else None,
+        payload=given(made.payload),
+    )
 
 
 def last_error(failures: bytes | None) -> TaskError | None:

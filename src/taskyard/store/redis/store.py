@@ -20,7 +20,7 @@ from taskyard.domain.rate import Rate
 from taskyard.domain.retention import Retention
 from taskyard.domain.state import State
 from taskyard.domain.statistics import Count
-from taskyard.domain.task import Enqueue, Enqueued, NewTask, Progress, Task, TaskQuery
+from taskyard.domain.task import Enqueue, Enqueued, NewTask, Page, Progress, Task, TaskQuery
 from taskyard.store.port import (
     PRUNE_LIMIT,
     Cancellation,
@@ -265,6 +265,9 @@ class RedisStore:
 
     async def find(self, query: TaskQuery) -> list[Task]:
         return await read.find(self._read, query)
+
+    async def page(self, query: TaskQuery) -> Page:
+        return await read.page(self._read, query)
 
     async def endings(self, task_ids: Sequence[str]) -> list[Ending]:
         return read.endings(await self._read("endings", task_ids))

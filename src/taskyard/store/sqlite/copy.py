@@ -18,7 +18,7 @@ _More = tuple[int, tuple[Until | None, bool, int, tuple[str, ...]]]
 
 
 def export(tx: Tx, after: int | None, limit: int) -> list[Moved]:
-    tasks = list_tasks(tx, TaskQuery(after=after, limit=limit))
+    tasks, _ = list_tasks(tx, TaskQuery(after=after, limit=limit))
     asked = numbers(task.no for task in tasks)
     more = dict(tx.rows(list[_More], tx.sql("copy")["more"], asked))
     return [Moved(task, *more[task.no]) for task in tasks]

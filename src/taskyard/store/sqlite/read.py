@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from taskyard.domain.errors import InvalidOption
 from taskyard.domain.lane import Audited
-from taskyard.domain.state import TERMINAL, State
-from taskyard.domain.task import Task, TaskQuery
+from taskyard.domain.state import State
+from taskyard.domain.task import Page, Task, TaskQuery
+from taskyard.store import paging
 from taskyard.store.port import Ending
+from taskyard.store.sqlite import find
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
 from taskyard.store.sqlite.unreadable import corrupt, name, sift, told
-
-MAX_PAGE = 1000
 
 
 class _Audited(Audited, array_like=True, frozen=True):
@@ -40,23 +39,16 @@ def _with_error(task: Task) -> Task:
     return task
 
 
-def list_tasks(tx: Tx, query: TaskQuery) -> list[Task]:
-    if not 1 <= query.limit <= MAX_PAGE:
-        raise InvalidOption(f"limit must be from 1 to {MAX_PAGE}, not {query.limit}")
-    sql = tx.sql("read")
-    filters = [
-        ("by_state", query.state),
-        ("by_kind", query.kind),
-        ("by_lane", query.lane),
-        ("by_key", query.key),
-        ("by_place", query.after),
-    ]
-    used = [(sql[name], value) for name, value in filters if value is not None]
-    conditions = [text for text, _ in used]
-    if query.state in TERMINAL:
-        conditions.append(sql["by_ended"])  # lets the index of ended tasks be used
-    statement = sql["filtered"].format(conditions=" ".join(conditions), limit=query.limit)
-    return _tasks(tx, tx.rows(list[int], statement, *(value for _, value in used)))
+def list_tasks(tx: Tx, query: TaskQuery) -> tuple[list[Task], int | None]:
+    """Whole tasks, as far as one search finds them."""
+    nos, go_on = find.search(tx, query)
+    return _tasks(tx, nos), go_on
+
+
+def page(tx: Tx, query: TaskQuery) -> Page:
+    query.check()
+    nos, go_on = find.search(tx, query)
+    return paging.page(query, find.lines(tx, nos), go_on)
 
 
 def endings(tx: Tx, task_ids: Sequence[str]) -> list[Ending]:

@@ -22,7 +22,8 @@ from taskyard.domain.rate import Rate
 from taskyard.domain.retention import Retention
 from taskyard.domain.state import State
 from taskyard.domain.statistics import Count
-from taskyard.domain.task import Enqueue, NewTask, Progress, Task, TaskQuery
+from taskyard.domain.task import Enqueue, NewTask, Page, Progress, Task, TaskQuery
+from taskyard.store import paging
 from taskyard.store.port import (
     PRUNE_LIMIT,
     Cancellation,
@@ -274,7 +275,12 @@ class SqliteStore:
         return await self._read(lambda tx: logs.of_task(tx, task_id, after, limit))
 
     async def find(self, query: TaskQuery) -> list[Task]:
-        return await self._read(lambda tx: read.list_tasks(tx, query))
+        return await paging.full(
+            query, lambda part: self._read(lambda tx: read.list_tasks(tx, part))
+        )
+
+    async def page(self, query: TaskQuery) -> Page:
+        return await self._read(lambda tx: read.page(tx, query))
 
     async def endings(self, task_ids: Sequence[str]) -> list[Ending]:
         return await self._read(lambda tx: read.endings(tx, task_ids))

@@ -14,6 +14,7 @@ DECLARE
     v_freed   bigint[];
     v_queued  taskyard.entrant[];
     v_ended   bigint[];
+    v_well    bigint;
     v_keys    text[];
     v_holders bigint[];
     v_dedup   text[];
@@ -54,6 +55,7 @@ BEGIN
                  WHERE h.keys IS NOT NULL)
           INTO o_accepted, o_accepted_attempt, o_accepted_lease, o_freed, v_dedup, v_keys, v_holders
           FROM mine AS m;
+        PERFORM taskyard.count_completed(cardinality(o_accepted));
     END IF;
 
     IF p_others IS NOT NULL THEN
@@ -140,14 +142,16 @@ BEGIN
                              CASE WHEN p.keeps_place THEN p.rank END)::taskyard.entrant ORDER BY p.at)
                    FILTER (WHERE p.state = 'queued' OR p.state = 'pending' AND p.delay <= 0),
                array_agg(p.no) FILTER (WHERE p.ended),
+               count(*) FILTER (WHERE p.state = 'completed'),
                array_agg(p.dedup) FILTER (WHERE p.dedup IS NOT NULL AND p.ended),
                (SELECT array_agg(k.key) FROM placed AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)
                  WHERE h.keys IS NOT NULL),
                (SELECT array_agg(h.no) FROM placed AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)
                  WHERE h.keys IS NOT NULL)
-          INTO v_others, v_tries, v_leases, o_cancelled, o_paused, v_freed, v_queued, v_ended, v_dedup_2,
+          INTO v_others, v_tries, v_leases, o_cancelled, o_paused, v_freed, v_queued, v_ended, v_well, v_dedup_2,
                v_keys_2, v_hold_2
           FROM placed AS p;
+        PERFORM taskyard.count_completed(v_well);
         v_ended := o_accepted || v_ended;
         o_freed := o_freed || v_freed;
         o_accepted := o_accepted || v_others;

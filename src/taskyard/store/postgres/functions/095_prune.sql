@@ -94,6 +94,9 @@ BEGIN
         INSERT INTO taskyard.audit (at, actor, action, subject, detail)
         VALUES (v_now, p_actor, 'prune', 'yard', (p_removed + o_count)::text)
         RETURNING no INTO o_line;
+        IF p_state = 'completed' THEN
+            PERFORM taskyard.count_completed(-o_count);
+        END IF;
     END IF;
 END
 $$;

@@ -57,52 +57,59 @@ BEGIN
                       AND w.priority = ANY (ARRAY[0, t.priority]::smallint[]) AND w.seq = t.seq
                    UNION ALL
                    SELECT 'paused', p.reason, p.attempt, p.charged, p.losses, NULL, NULL, p.node, NULL, NULL, NULL
-                     FROM taskyard.paused AS p WHERE p.no = t.no) AS s);
+                     FROM taskyard.paused AS p WHERE p.no = t.no
+                   LIMIT 1) AS s);
 END
 $$;
 
--- find: tasks by filter, newest first, from p_after on.
-CREATE OR REPLACE FUNCTION taskyard.find(
-    p_state text, p_kind text, p_lane text, p_key text, p_after bigint, p_limit integer) RETURNS json
-LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    v_from text := 'SELECT t.no FROM taskyard.tasks AS t';
-    v_nos  bigint[];
+-- lines_json: tasks as a list shows them, in the order of these numbers, with payloads up to p_short bytes.
+CREATE OR REPLACE FUNCTION taskyard.lines_json(p_nos bigint[], p_short integer) RETURNS json
+LANGUAGE plpgsql STABLE
+{careful_plans} AS $$
 BEGIN
-    -- Begin with the table the state is in: the history may be long, and what waits few.
-    CASE p_state
-        WHEN 'completed' THEN
-            v_from := v_from || ' JOIN taskyard.done AS s ON s.no = t.no AND s.state = ''completed''';
-        WHEN 'failed', 'cancelled' THEN
-            v_from := v_from || ' JOIN taskyard.done AS s ON s.no = t.no AND s.state <> ''completed'' AND s.state = $1';
-        WHEN 'running' THEN
-            v_from := v_from || ' JOIN taskyard.running AS s ON s.no = t.no';
-        WHEN 'pending' THEN
-            v_from := v_from || ' JOIN taskyard.pending AS s ON s.no = t.no';
-        WHEN 'queued' THEN
-            v_from := v_from || ' JOIN (SELECT no FROM taskyard.ready UNION ALL SELECT no FROM taskyard.parked)'
-                             || ' AS s ON s.no = t.no';
-        WHEN 'paused' THEN
-            v_from := v_from || ' JOIN taskyard.paused AS s ON s.no = t.no';
-        ELSE
-            NULL;
-    END CASE;
-    v_from := v_from || ' WHERE true';
-    IF p_kind IS NOT NULL THEN
-        v_from := v_from || ' AND t.route IN (SELECT no FROM taskyard.routes WHERE kind = $2)';
-    END IF;
-    IF p_lane IS NOT NULL THEN
-        v_from := v_from || ' AND t.lane = (SELECT no FROM taskyard.lanes WHERE name = $3)';
-    END IF;
-    IF p_key IS NOT NULL THEN
-        v_from := v_from || ' AND t.no IN (SELECT no FROM taskyard.task_keys WHERE key = $4)';
-    END IF;
-    IF p_after IS NOT NULL THEN
-        v_from := v_from || ' AND t.no < $5';
-    END IF;
-    EXECUTE 'SELECT array_agg(f.no) FROM (' || v_from || ' ORDER BY t.no DESC LIMIT $6) AS f'
-       INTO v_nos USING p_state, p_kind, p_lane, p_key, p_after, p_limit;
-    RETURN taskyard.tasks_json(v_nos);
+    RETURN (
+        SELECT coalesce(json_agg(json_build_object(
+                   'no', t.no, 'id', t.id, 'kind', k.kind, 'lane', l.name, 'priority', t.priority,
+                   'state', s.state, 'reason', s.reason, 'keys', coalesce(t.keys, '{}'),
+                   'group', coalesce(t.grp, ''), 'attempt', s.attempt, 'created_at', t.created_at,
+                   'run_at', t.run_at, 'deadline', t.deadline, 'started_at', s.started_at,
+                   'ended_at', s.ended_at, 'node', s.node, 'asked', s.asked, 'parked_on', s.parked_on,
+                   'progress', (SELECT g.progress::json FROM taskyard.progress AS g WHERE g.no = t.no),
+                   'payload', CASE WHEN octet_length(t.payload) <= p_short THEN t.payload END,
+                   'error', CASE WHEN s.state IN ('failed', 'pending') THEN (
+                       SELECT CASE WHEN f.error <> 'null' THEN json_build_object(
+                                  'type', f.error::json -> 'type', 'message', f.error::json -> 'message') END
+                         FROM taskyard.failures AS f WHERE f.no = t.no ORDER BY f.attempt DESC LIMIT 1) END)
+                   ORDER BY v.at), '[]')
+          FROM unnest(p_nos) WITH ORDINALITY AS v (no, at)
+               CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = v.no OFFSET 0) AS t
+               CROSS JOIN LATERAL (SELECT * FROM taskyard.routes AS a WHERE a.no = t.route OFFSET 0) AS k
+               CROSS JOIN LATERAL (SELECT * FROM taskyard.lanes AS a WHERE a.no = t.lane OFFSET 0) AS l
+               CROSS JOIN LATERAL (
+                   SELECT d.state, d.reason, d.attempt, d.started_at, d.ended_at, d.node,
+                          NULL AS asked, NULL AS parked_on
+                     FROM taskyard.done AS d WHERE d.no = t.no
+                   UNION ALL
+                   SELECT 'running', 'claimed', r.attempt, r.started_at, NULL,
+                          (SELECT n.id FROM taskyard.nodes AS n WHERE n.lease = r.lease), r.asked, NULL
+                     FROM taskyard.running AS r WHERE r.no = t.no
+                   UNION ALL
+                   SELECT 'pending', p.reason, p.attempt, NULL, NULL, p.node, NULL, NULL
+                     FROM taskyard.pending AS p WHERE p.no = t.no
+                   UNION ALL
+                   SELECT 'queued', q.reason, q.attempt, NULL, NULL, q.node, NULL, NULL
+                     FROM taskyard.ready AS q
+                    WHERE q.lane = t.lane AND q.route = t.route
+                      AND q.priority = ANY (ARRAY[0, t.priority]::smallint[]) AND q.seq = t.seq
+                   UNION ALL
+                   SELECT 'queued', w.reason, w.attempt, NULL, NULL, w.node, NULL, w.key
+                     FROM taskyard.parked AS w
+                    WHERE w.key = ANY (t.keys) AND w.lane = t.lane AND w.route = t.route
+                      AND w.priority = ANY (ARRAY[0, t.priority]::smallint[]) AND w.seq = t.seq
+                   UNION ALL
+                   SELECT 'paused', p.reason, p.attempt, NULL, NULL, p.node, NULL, NULL
+                     FROM taskyard.paused AS p WHERE p.no = t.no
+                   LIMIT 1) AS s);
 END
 $$;
 

@@ -6,6 +6,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_new    bigint[];
     v_queued taskyard.entrant[];
+    v_well   bigint;
 BEGIN
     PERFORM taskyard.lock_room();
     PERFORM taskyard.make_names(p_lanes, p_kinds, p_requires);
@@ -67,8 +68,10 @@ BEGIN
     )
     SELECT array_agg(f.no),
            array_agg(ROW(f.no, f.attempt, f.charged, f.losses, f.reason, f.node, f.rank)::taskyard.entrant
-                     ORDER BY f.no) FILTER (WHERE f.state = 'queued')
-      INTO v_new, v_queued FROM fresh AS f;
+                     ORDER BY f.no) FILTER (WHERE f.state = 'queued'),
+           count(*) FILTER (WHERE f.state = 'completed')
+      INTO v_new, v_queued, v_well FROM fresh AS f;
+    PERFORM taskyard.count_completed(v_well);
     PERFORM taskyard.queue_up(0, v_queued, false);
     PERFORM taskyard.import_dependencies(v_new, p_tasks);
     PERFORM taskyard.lock_floors();

@@ -5,22 +5,24 @@ SELECT taskyard.moment($1)::text
 SELECT taskyard.tasks_json(ARRAY(SELECT no FROM taskyard.tasks WHERE id = $1))
 
 -- :find  tasks by filter, newest first
-SELECT taskyard.find($1, $2, $3, $4, $5, $6)
+SELECT taskyard.find($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+
+-- :page  the same without what may be large
+SELECT taskyard.page($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 
 -- :endings  those of these tasks that have ended
 SELECT taskyard.endings($1)
 
--- :counts
+-- :counts  those that have completed are counted as they do
 SELECT json_build_object(
            'queued', (SELECT count(*) FROM taskyard.ready) + (SELECT count(*) FROM taskyard.parked),
            'pending', (SELECT count(*) FROM taskyard.pending),
            'paused', (SELECT count(*) FROM taskyard.paused),
            'running', (SELECT count(*) FROM taskyard.running),
-           'failed', bad.failed, 'cancelled', bad.cancelled,
-           'completed', (SELECT count(*) FROM taskyard.done) - bad.failed - bad.cancelled)
-  FROM (SELECT count(*) FILTER (WHERE state = 'failed') AS failed,
-               count(*) FILTER (WHERE state = 'cancelled') AS cancelled
-          FROM taskyard.done WHERE state <> 'completed') AS bad
+           'completed', (SELECT coalesce(sum(c.tasks), 0) FROM taskyard.completed AS c),
+           'failed', count(*) FILTER (WHERE d.state = 'failed'),
+           'cancelled', count(*) FILTER (WHERE d.state = 'cancelled'))
+  FROM taskyard.done AS d WHERE d.state <> 'completed'
 
 -- :lanes
 SELECT coalesce(json_agg(json_build_object(

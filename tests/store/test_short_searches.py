@@ -1,0 +1,59 @@
+"""What no index knows is looked at so many tasks at a time: a page may be short."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from taskyard.domain.lane import LaneChange
+from taskyard.domain.state import State
+from taskyard.domain.task import TaskQuery
+from taskyard.store.port import Store
+from taskyard.store.postgres import read as postgres
+from taskyard.store.sqlite import find as sqlite
+from tests.conformance.listing import paged
+from tests.conformance.places import MAKERS
+from tests.conformance.verbs import complete, ids, limit, new, node
+
+FEW = 20
+LOOKS = {"sqlite": FEW, "postgres": FEW, "redis": 5_000}
+
+
+@pytest.fixture(params=LOOKS)
+async def store(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Store]:
+    monkeypatch.setattr(sqlite, "MAX_LOOKS", 5 * FEW)
+    monkeypatch.setattr(postgres, "MAX_LOOKS", 5 * FEW)
+    made = MAKERS[request.param](tmp_path).view()
+    await made.open()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def looks(request: pytest.FixtureRequest) -> int:
+    return LOOKS[request.node.callspec.params["store"]]
+
+
+@pytest.mark.spec("lifecycle-7")
+async def test_a_search_that_stops_early_says_where_to_go_on(store: Store, looks: int) -> None:
+    await limit(store, "k", 2)
+    oldest = [new(keys=("k",)) for _ in range(2)]
+    await store.enqueue(oldest)
+    worker = await node(store)
+    for task in await worker.claim(2):
+        await complete(store, task)
+    await store.set_lane("default", LaneChange(paused=True), actor="ann")
+    await store.enqueue([new(keys=("k",)) for _ in range(looks + FEW)])
+    query = TaskQuery(state=State.COMPLETED, key="k", limit=2)
+
+    first = await store.page(query)
+    assert first.tasks == []
+    assert first.next is not None
+
+    wanted = [task.id for task in reversed(oldest)]
+    assert [line.id for line in await paged(store, query, 2)] == wanted
+    assert ids(await store.find(query)) == wanted
