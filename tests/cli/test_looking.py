@@ -65,6 +65,25 @@ def test_the_audit_trail_goes_back_page_by_page(taskyard: Program) -> None:
     assert "task:first" in taskyard("audit")
 
 
+@pytest.mark.spec("lifecycle-7")
+def test_tasks_are_listed_by_when_they_were_created(taskyard: Program) -> None:
+    taskyard.enqueue("greet", "name=x", "--id", "first")
+    [first] = taskyard.json("tasks", "list", "--since", "1h")
+    assert first["id"] == "first"
+    assert taskyard.json("tasks", "list", "--until", "1h") == []
+    created = first["created_at"]
+    assert taskyard.json("tasks", "list", "--since", created) == [first]
+    assert taskyard.json("tasks", "list", "--until", created) == []
+    assert taskyard.json("tasks", "list", "--since", "2999-01-01") == []
+
+
+def test_a_time_is_an_age_or_a_date(taskyard: Program) -> None:
+    taskyard.enqueue("greet", "name=x")
+    done = taskyard.try_to("tasks", "list", "--since", "yesterday")
+    assert done.code == 2
+    assert "--since takes an age such as 90m" in done.complaint
+
+
 @pytest.mark.spec("lifecycle-2")
 def test_the_whole_yard_is_paused_and_goes_on(taskyard: Program) -> None:
     taskyard.enqueue("greet", "name=x", "--id", "first")

@@ -15,6 +15,7 @@ from taskyard.cli.render import show
 from taskyard.cli.target import App, Json, Url, Where, actor, ask
 from taskyard.cli.task_page import explanation_lines, task_page, task_table
 from taskyard.cli.text import one_line
+from taskyard.cli.times import moment_of
 from taskyard.domain.clock import Instant
 from taskyard.domain.errors import TaskyardError
 from taskyard.domain.explain import Explanation
@@ -40,6 +41,13 @@ def list_tasks(
     kind: Annotated[str | None, typer.Option(metavar="NAME", help="Only of this kind.")] = None,
     lane: Annotated[str | None, typer.Option(metavar="NAME", help="Only in this lane.")] = None,
     key: Annotated[str | None, typer.Option(metavar="NAME", help="Only with this key.")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Only created since then: 2h ago, or a date and time."),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only created before then.")
+    ] = None,
     limit: Annotated[int, typer.Option(metavar="N", help="Most to show.")] = 50,
     after: Annotated[
         str | None, typer.Option(metavar="ID", help="Go on after this task, the last one seen.")
@@ -51,9 +59,18 @@ def list_tasks(
     """The newest tasks first."""
 
     async def look(yard: Yard) -> tuple[list[Task], Instant]:
-        place = None if after is None else (await yard.get(after)).no
-        query = TaskQuery(state=state, kind=kind, lane=lane, key=key, limit=limit, after=place)
-        return await yard.find(query), await yard.store.now()
+        now = await yard.store.now()
+        query = TaskQuery(
+            state=state,
+            kind=kind,
+            lane=lane,
+            key=key,
+            since=moment_of("--since", since, now),
+            until=moment_of("--until", until, now),
+            limit=limit,
+            after=None if after is None else (await yard.get(after)).no,
+        )
+        return await yard.find(query), now
 
     found, now = ask(Where(url, app), look)
     if as_json:
