@@ -33,6 +33,7 @@ NAMES = (
     "held_snapshot",
     "idle_fleet",
     "prune_under_flow",
+    "dashboard",
 )
 RESULTS = Path(__file__).parent / "results"
 
@@ -60,6 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         lane_capacity=chosen.lane_capacity,
         finished=chosen.finished,
         flow=chosen.flow,
+        listed=chosen.listed,
         peers=chosen.peers,
         measures=chosen.measures,
         rounds=chosen.rounds,
@@ -105,6 +107,8 @@ def options(argv: Sequence[str] | None) -> argparse.Namespace:
     pruning = parser.add_argument_group("prune_under_flow")
     pruning.add_argument("--finished", type=int, default=1_000_000, help="tasks to prune")
     pruning.add_argument("--flow", type=int, default=1_000, help="tasks/s meanwhile")
+    dashboard = parser.add_argument_group("dashboard")
+    dashboard.add_argument("--listed", type=int, default=1_000_000, help="tasks in the yard")
     speed = parser.add_argument_group("speed")
     speed.add_argument("--peers", type=listed, help="only these: pgqueuer,awa; or none")
     speed.add_argument(

@@ -60,6 +60,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     lane_capacity: int | None = None  # held_snapshot: tasks running at once
     finished: int = 1_000_000  # tasks that prune_under_flow prunes
     flow: int = 1_000  # tasks a second that flow meanwhile
+    listed: int = 1_000_000  # tasks that dashboard pages through
     peers: tuple[str, ...] | None = None  # of speed; all unless chosen
     measures: tuple[str, ...] | None = None  # of speed; all unless chosen
     rounds: int = 10  # of speed, at most
