@@ -1,5 +1,5 @@
-"""What may be seen in logs, of a task's arguments and of what bodies say: secrets are hidden, long
-values cut.
+"""What may be seen of a task's arguments and of what bodies say: secrets are hidden, and in logs
+long values cut.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ HIDDEN = "***"
 LONGEST_TEXT = 200
 MOST_ITEMS = 20
 DEEPEST = 6
+DEEPEST_SHOWN = 100
 
 _SECRETS = {
     "apikey",
@@ -61,7 +62,7 @@ def redacted_text(text: str) -> str:
     """
     if _NOTICED.search(text) is None:
         return text
-    text = _SCHEME.sub(rf"\1 {HIDDEN}", _LOGIN.sub(rf"\1:{HIDDEN}", text))
+    text = _SCHEME.sub(rf"\1 {HIDDEN}", without_logins(text))
     parts, at = list[str](), 0
     for found in _NAME.finditer(text):
         name, gap = found.groups()
@@ -80,10 +81,33 @@ def redacted_value(name: str, value: object) -> object:
     return value if isinstance(value, str) else _shown(value, 0)
 
 
+def without_secrets(value: Any, depth: int = 0) -> Any:
+    """Plain data as it may be seen outside of logs: whole, but for secrets."""
+    match value:
+        case str():
+            return without_logins(value)
+        case dict() | list() if depth == DEEPEST_SHOWN:
+            return "…"
+        case dict():
+            return {
+                name: HIDDEN if is_secret(name) else without_secrets(one, depth + 1)
+                for name, one in value.items()
+            }
+        case list():
+            return [without_secrets(one, depth + 1) for one in value]
+        case _:
+            return value
+
+
+def without_logins(text: str) -> str:
+    """Without the passwords of URLs."""
+    return _LOGIN.sub(rf"\1:{HIDDEN}", text)
+
+
 def _shown(value: Any, depth: int) -> Any:
     match value:
         case str():
-            return _cut(_LOGIN.sub(rf"\1:{HIDDEN}", value))
+            return _cut(without_logins(value))
         case dict() | list() if depth == DEEPEST:
             return "…"
         case dict():

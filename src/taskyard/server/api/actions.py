@@ -1,0 +1,127 @@
+"""One action on all tasks that a filter finds."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from enum import StrEnum
+from typing import assert_never
+
+import msgspec
+from litestar import Router, post
+from litestar.params import JSONBody
+
+from taskyard.domain.errors import IllegalTransition, NotFound
+from taskyard.domain.state import REVIVABLE, State
+from taskyard.domain.task import Task, TaskQuery, check_name
+from taskyard.server import limits
+from taskyard.server.asks import Actor, TheYard, operator
+from taskyard.server.bodies import Strict
+from taskyard.server.problems import Refusal
+from taskyard.yard import Yard
+
+
+class Action(StrEnum):
+    CANCEL = "cancel"
+    PAUSE = "pause"
+    RESUME = "resume"
+    RETRY = "retry"
+
+
+STATES = {
+    Action.CANCEL: (State.PENDING, State.QUEUED, State.PAUSED, State.RUNNING),
+    Action.PAUSE: (State.PENDING, State.QUEUED, State.RUNNING),
+    Action.RESUME: (State.PAUSED,),
+    Action.RETRY: tuple(sorted(REVIVABLE)),
+}
+
+
+class TaskFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    state: State | None = None
+    kind: str | None = None
+    lane: str | None = None
+    key: str | None = None
+
+    def check(self) -> None:
+        named = [("kind", self.kind), ("lane", self.lane), ("key", self.key)]
+        for what, name in named:
+            if name is not None:
+                check_name(what, name)
+        if self.state is None and all(name is None for _, name in named):
+            raise Refusal(
+                422, "no_filter", "say which tasks: a state, kind, lane or key", path="$.filter"
+            )
+
+
+class ActOnTasks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`dry_run` only counts."""
+
+    action: Action
+    filter: TaskFilter
+    dry_run: bool = False
+
+
+class ActedOn(msgspec.Struct, frozen=True):
+    matched: int  # that the filter found and whose state allows the action
+    done: int
+    more: bool  # there are others: ask again, or, of a dry run, the count goes on
+
+
+@post(
+    "/actions",
+    opt=operator,
+    status_code=200,
+    dto=Strict[ActOnTasks],
+    return_dto=None,
+    summary="Act on all tasks that a filter finds",
+)
+async def act_on_tasks(yard: TheYard, actor: Actor, data: JSONBody[ActOnTasks]) -> ActedOn:
+    """At most a thousand at once; `more` says whether to ask again. A dry run counts up to ten
+    thousand. Those that have changed meanwhile are passed over."""
+    data.filter.check()
+    bound = limits.MAX_COUNTED if data.dry_run else limits.MAX_ACTED_ON
+    matched = done = 0
+    async for task in _matching(yard, data):
+        if matched == bound:
+            return ActedOn(matched, done, more=True)
+        matched += 1
+        if not data.dry_run:
+            done += await _act(yard, data.action, task.id, actor)
+    return ActedOn(matched, done, more=False)
+
+
+async def _matching(yard: Yard, data: ActOnTasks) -> AsyncIterator[Task]:
+    wanted = data.filter
+    for state in STATES[data.action]:
+        if wanted.state not in (None, state):
+            continue
+        query = TaskQuery(
+            state=state, kind=wanted.kind, lane=wanted.lane, key=wanted.key, limit=limits.MAX_PAGE
+        )
+        while page := await yard.find(query):
+            for task in page:
+                if task.asked != data.action:
+                    yield task
+            if len(page) < query.limit:
+                break
+            query = msgspec.structs.replace(query, after=page[-1].no)
+
+
+async def _act(yard: Yard, action: Action, task_id: str, actor: str) -> bool:
+    try:
+        match action:
+            case Action.CANCEL:
+                await yard.cancel(task_id, actor=actor)
+            case Action.PAUSE:
+                await yard.pause_task(task_id, actor=actor)
+            case Action.RESUME:
+                await yard.resume_task(task_id, actor=actor)
+            case Action.RETRY:
+                await yard.retry(task_id, actor=actor)
+            case _:
+                assert_never(action)
+    except (NotFound, IllegalTransition):
+        return False
+    return True
+
+
+routes = Router("/tasks", route_handlers=[act_on_tasks], tags=["tasks"])

@@ -1,0 +1,90 @@
+"""Subscriptions: tasks that share the key `sub:{id}`, so that one of them runs at a time."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Response, Router, delete, get, post
+from litestar.params import JSONBody, QueryParameter
+
+from taskyard.domain.errors import NotFound
+from taskyard.domain.task import TaskQuery, check_name
+from taskyard.server import cursor as cursors
+from taskyard.server.api.create import Created, CreateTask, create
+from taskyard.server.asks import InPath, Limit, TheYard, operator, viewer
+from taskyard.server.bodies import Strict
+from taskyard.server.views import TaskPage, summary
+from taskyard.server.words import name_in
+
+DOWNLOAD = "download"
+SYSTEM = "system"
+
+
+class Download(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    params: dict[str, Any] = {}
+    lane: str | None = None
+    priority: Annotated[int, msgspec.Meta(ge=1, le=10)] | None = None
+
+
+class Deleted(msgspec.Struct, frozen=True):
+    cancelled: int  # tasks that were waiting, or running and asked to stop
+
+
+@get("/{subscription:str}/tasks", opt=viewer, summary="The tasks of a subscription")
+async def subscription_tasks(
+    yard: TheYard,
+    subscription: InPath,
+    limit: Limit = 50,
+    cursor: Annotated[str | None, QueryParameter(required=False, max_length=200)] = None,
+) -> TaskPage:
+    query = TaskQuery(key=key_of(subscription), limit=limit, after=cursors.read(cursor))
+    found = await yard.find(query)
+    following = cursors.written(found[-1].no) if len(found) == limit else None
+    return TaskPage([summary(task) for task in found], following)
+
+
+@post(
+    "/{subscription:str}/download",
+    opt=operator,
+    dto=Strict[Download],
+    return_dto=None,
+    summary="Start a download of a subscription",
+)
+async def download(
+    yard: TheYard, subscription: InPath, data: JSONBody[Download]
+) -> Response[Created]:
+    if DOWNLOAD not in yard.registry:
+        raise NotFound(f"this application has no kind called {DOWNLOAD}")
+    asked = CreateTask(
+        kind=DOWNLOAD,
+        params=data.params,
+        lane=data.lane,
+        priority=data.priority,
+        keys=[key_of(subscription)],
+    )
+    return await create(yard, asked)
+
+
+@delete(
+    "/{subscription:str}",
+    opt=operator,
+    status_code=200,
+    summary="Cancel everything of a subscription that has been deleted",
+)
+async def delete_subscription(yard: TheYard, subscription: InPath) -> Deleted:
+    """Done as the system, whoever asks."""
+    return Deleted(await yard.cancel_all(key=key_of(subscription), actor=SYSTEM))
+
+
+def key_of(subscription: str) -> str:
+    key = f"sub:{name_in(subscription)}"
+    check_name("key", key)
+    return key
+
+
+routes = Router(
+    "/subscriptions",
+    route_handlers=[subscription_tasks, download, delete_subscription],
+    tags=["subscriptions"],
+)

@@ -1,0 +1,47 @@
+"""What handlers are given: the yard, who asks, and the role a route is for."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from litestar.connection import ASGIConnection, Request
+from litestar.di import NamedDependency
+from litestar.handlers.base import BaseRouteHandler
+from litestar.params import FromPath, QueryParameter, SkipValidation
+
+from taskyard.server import limits
+from taskyard.server.problems import Refusal
+from taskyard.server.roles import Caller, Role
+from taskyard.yard import Yard
+
+TheYard = SkipValidation[NamedDependency[Yard]]
+Actor = SkipValidation[NamedDependency[str]]
+
+InPath = FromPath[str]
+Limit = Annotated[int, QueryParameter(ge=1, le=limits.MAX_PAGE)]
+
+ROLE = "role"
+ANYBODY = "anybody"
+
+anybody: dict[str, Any] = {ROLE: ANYBODY}
+viewer: dict[str, Any] = {ROLE: Role.VIEWER}
+operator: dict[str, Any] = {ROLE: Role.OPERATOR}
+admin: dict[str, Any] = {ROLE: Role.ADMIN}
+
+
+def actor_of(request: Request[Any, Any, Any]) -> str:
+    caller: Caller = request.user
+    return caller.actor
+
+
+def allowed(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+    """The guard of all routes. One that says no role, as those the framework makes, is for viewers
+    and answers nothing but what methods there are."""
+    needed = handler.opt.get(ROLE, Role.VIEWER)
+    if needed == ANYBODY:
+        return
+    caller: Caller | None = connection.user
+    if caller is None:
+        raise Refusal(401, "unauthorized", "send a token: Authorization: Bearer ty1_…")
+    if not caller.role.covers(needed):
+        raise Refusal(403, "forbidden", f"this is for the role {needed}, yours is {caller.role}")

@@ -1,0 +1,241 @@
+"""What stands in front of every route: whether a request may come in at all.
+
+It knows hosts, origins, sizes, content types and tokens. What a caller may do then, each route
+says by its role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import quote, unquote_to_bytes, urlsplit
+
+import msgspec
+
+from taskyard.server import limits
+from taskyard.server.config import LOOPBACK_HOSTS
+from taskyard.server.keyring import Keyring
+from taskyard.server.problems import MEDIA_TYPE, Problem, problem
+from taskyard.server.roles import Caller
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Any, Any, Any], Awaitable[None]]
+
+COOKIE = "taskyard_session"
+CALLER = "user"  # where in the scope Litestar looks for it
+ROOT = "taskyard_root"  # the path this app is mounted at
+SLASH = "\x1f"  # stands for a slash inside a name: no name can have this character
+
+OPEN = frozenset({"/healthz", "/readyz", "/api/login", "/dashboard"})
+OPEN_BELOW = "/dashboard/"
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+POLICY = (
+    b"default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
+    b"form-action 'self'; frame-ancestors 'none'"
+)
+SECURITY_HEADERS = (
+    (b"content-security-policy", POLICY),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+NO_STORE = (b"cache-control", b"no-store")
+
+
+class Headers(msgspec.Struct):
+    """Those the gate looks at; a name that comes twice keeps the first value."""
+
+    host: str = ""
+    hosts: int = 0
+    authorization: str = ""
+    cookie: str = ""
+    origin: str = ""
+    fetch_site: str = ""
+    content_type: str = ""
+    content_length: str = ""
+    chunked: bool = False
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[bytes, bytes]]) -> Headers:
+        found = cls()
+        for name, value in pairs:
+            match name:
+                case b"host":
+                    found.hosts += 1
+                    found.host = value.decode("latin-1")
+                case b"authorization":
+                    found.authorization = found.authorization or value.decode("latin-1")
+                case b"cookie":
+                    found.cookie = f"{found.cookie}; {value.decode('latin-1')}"
+                case b"origin":
+                    found.origin = value.decode("latin-1")
+                case b"sec-fetch-site":
+                    found.fetch_site = value.decode("latin-1")
+                case b"content-type":
+                    found.content_type = value.decode("latin-1")
+                case b"content-length":
+                    found.content_length = value.decode("latin-1")
+                case b"transfer-encoding":
+                    found.chunked = True
+                case _:
+                    pass
+        return found
+
+    @property
+    def has_body(self) -> bool:
+        return self.chunked or self.content_length not in ("", "0")
+
+
+class Gate:
+    def __init__(self, inner: App, keyring: Keyring, allowed_hosts: Iterable[str] = ()) -> None:
+        self._inner = inner
+        self._keyring = keyring
+        self._hosts = frozenset(host.lower() for host in (*LOOPBACK_HOSTS, *allowed_hosts))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        match scope["type"]:
+            case "http":
+                await self._http(scope, receive, send)
+            case "websocket":
+                await receive()
+                await send({"type": "websocket.close", "code": 1008})
+            case _:
+                await self._inner(scope, receive, send)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        root, path = own_path(scope)
+        headers = Headers.of(scope["headers"])
+        found = self._refusal(scope, headers) or self._unreadable(path)
+        caller = None
+        if found is None:
+            caller = self._caller(headers)
+            if caller is None and not is_open(path):
+                found = problem(401, "send a token: Authorization: Bearer ty1_…")
+        if found is None and scope["method"] not in SAFE:
+            found = _foreign(scope, headers, caller)
+        if found is not None:
+            await _tell(found, send)
+            return
+        inner = {**scope, "path": path, "root_path": "", CALLER: caller, ROOT: root}
+        await self._inner(inner, receive, _with_headers(send, path))
+
+    def _refusal(self, scope: Scope, headers: Headers) -> Problem | None:
+        """Why nobody's request would be taken like this."""
+        if headers.hosts != 1 or _without_port(headers.host) not in self._hosts:
+            return problem(400, "this server does not go by that name", code="wrong_host")
+        length = headers.content_length
+        if length and (not length.isdigit() or int(length) > limits.MAX_BODY):
+            return problem(413, f"a request has at most {limits.MAX_BODY:,} bytes")
+        if scope["method"] not in SAFE and headers.has_body and not _is_json(headers.content_type):
+            return problem(415, "a body must be JSON: Content-Type: application/json")
+        return None
+
+    def _unreadable(self, path: str) -> Problem | None:
+        readable = path.replace(SLASH, "").isprintable()
+        return None if readable else problem(400, "this path cannot be read")
+
+    def _caller(self, headers: Headers) -> Caller | None:
+        """One that shows a token is not let in by its cookie."""
+        if headers.authorization:
+            scheme, _, token = headers.authorization.partition(" ")
+            return self._keyring.read(token.strip()) if scheme.lower() == "bearer" else None
+        token = _cookie(headers.cookie)
+        caller = self._keyring.read(token) if token else None
+        return None if caller is None else msgspec.structs.replace(caller, by_cookie=True)
+
+
+def is_open(path: str) -> bool:
+    """Whether no token is needed: exactly these."""
+    return path in OPEN or path.startswith(OPEN_BELOW)
+
+
+def own_path(scope: Scope) -> tuple[str, str]:
+    """Where this app is mounted, and the path below. A slash that was sent as %2F, inside a name,
+    comes as SLASH; what is no UTF-8 or holds a control character comes as one that is refused."""
+    raw = scope.get("raw_path") or quote(scope["path"]).encode()
+    try:
+        parts = [unquote_to_bytes(part).decode() for part in raw.split(b"/")]
+    except UnicodeDecodeError:
+        return "", "\x00"
+    if any(SLASH in part for part in parts):
+        return "", "\x00"
+    path = "/".join(part.replace("/", SLASH) for part in parts)
+    root = scope.get("root_path", "").rstrip("/")
+    if root and (path == root or path.startswith(f"{root}/")):
+        return root, path[len(root) :] or "/"
+    return "", path
+
+
+def _without_port(host: str) -> str:
+    name, colon, port = host.rpartition(":")
+    return (name if colon and port.isdigit() else host).lower()
+
+
+def _is_json(content_type: str) -> bool:
+    return content_type.partition(";")[0].strip().lower() == "application/json"
+
+
+def _cookie(header: str) -> str:
+    try:
+        found = SimpleCookie(header.removeprefix("; ")).get(COOKIE)
+    except CookieError:
+        return ""
+    return found.value if found else ""
+
+
+def _foreign(scope: Scope, headers: Headers, caller: Caller | None) -> Problem | None:
+    """Why a request that changes something is taken for one that another site has caused."""
+    refused = problem(403, "requests from other sites are refused", code="cross_origin")
+    if headers.fetch_site and headers.fetch_site not in ("same-origin", "none"):
+        return refused
+    if headers.origin and not _is_same(scope, headers):
+        return refused
+    proven = headers.origin or headers.fetch_site
+    if caller is not None and caller.by_cookie and not proven:
+        return refused  # a browser says where it comes from; whatever this is, it is not ours
+    return None
+
+
+def _is_same(scope: Scope, headers: Headers) -> bool:
+    try:
+        origin = urlsplit(headers.origin)
+    except ValueError:
+        return False
+    secure = scope.get("scheme") != "https" or origin.scheme == "https"
+    return (
+        secure
+        and origin.scheme in ("http", "https")
+        and origin.netloc.lower() == headers.host.lower()
+    )
+
+
+async def _tell(said: Problem, send: Send) -> None:
+    body = msgspec.json.encode(said)
+    headers = [
+        (b"content-type", MEDIA_TYPE.encode()),
+        (b"content-length", str(len(body)).encode()),
+        NO_STORE,
+        *SECURITY_HEADERS,
+    ]
+    if said.status == 401:
+        headers.append((b"www-authenticate", b'Bearer realm="taskyard"'))
+    await send({"type": "http.response.start", "status": said.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _with_headers(send: Send, path: str) -> Send:
+    more = SECURITY_HEADERS if path.startswith(OPEN_BELOW) else (NO_STORE, *SECURITY_HEADERS)
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), *more]}
+        await send(message)
+
+    return sending

@@ -1,0 +1,13 @@
+"""How much one request may bring or ask for."""
+
+from __future__ import annotations
+
+MAX_BODY = 1 << 20  # bytes
+MAX_DEPTH = 64  # of JSON
+MAX_PAGE = 500
+MAX_BULK = 1000  # tasks created by one request
+MAX_ACTED_ON = 1000  # tasks one bulk action changes
+MAX_COUNTED = 10_000  # tasks a dry run counts
+MAX_SEARCHED = 2000  # tasks one page of a search by text looks at
+MAX_STREAMS = 100  # event streams open at once, of all callers
+MAX_NUMBER = 2**63 - 1  # of a row: what every store can compare with

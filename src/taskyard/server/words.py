@@ -1,0 +1,90 @@
+"""How the API says things: instants as RFC 3339 with microseconds, stored JSON as JSON."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import msgspec
+
+from taskyard.domain.clock import Instant, as_datetime
+from taskyard.engine.redact import HIDDEN, is_secret, without_logins, without_secrets
+from taskyard.server.gate import SLASH
+
+Moment = Annotated[str, msgspec.Meta(description="RFC 3339, UTC, with microseconds")]
+
+SHORTEST_SECRET = 4  # characters: shorter ones are in many innocent words
+
+
+def iso(at: Instant) -> str:
+    return as_datetime(at).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def iso_or_none(at: Instant | None) -> str | None:
+    return None if at is None else iso(at)
+
+
+def iso_of_seconds(at: int) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds")[:-6] + "Z"
+
+
+def name_in(path: str) -> str:
+    """A name that came as part of a path, which may have a slash."""
+    return path.replace(SLASH, "/")
+
+
+def json_of(text: str | None) -> Any:
+    """Stored JSON; what is no JSON stays a text."""
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return text
+
+
+class Veil:
+    """Hides what a task was given in secret, also where it comes up again: in its result, in an
+    error, in a note."""
+
+    def __init__(self, payload: Any) -> None:
+        self._secrets = sorted(_secrets_in(payload), key=len, reverse=True)
+
+    def value(self, value: Any) -> Any:
+        shown = without_secrets(value)
+        return self._covered(shown, 0) if self._secrets else shown
+
+    def text(self, text: str) -> str:
+        text = without_logins(text)
+        for secret in self._secrets:
+            text = text.replace(secret, HIDDEN)
+        return text
+
+    def _covered(self, value: Any, depth: int) -> Any:
+        match value:
+            case str():
+                return self.text(value)
+            case dict():
+                return {name: self._covered(one, depth + 1) for name, one in value.items()}
+            case list():
+                return [self._covered(one, depth + 1) for one in value]
+            case _:
+                return value
+
+
+def _secrets_in(value: Any) -> set[str]:
+    """The texts below a secret name."""
+    found: set[str] = set()
+    todo: list[tuple[Any, bool]] = [(value, False)]
+    while todo:
+        one, hidden = todo.pop()
+        match one:
+            case str() if hidden and len(one) >= SHORTEST_SECRET:
+                found.add(one)
+            case dict():
+                todo += [(inner, hidden or is_secret(name)) for name, inner in one.items()]
+            case list():
+                todo += [(inner, hidden) for inner in one]
+            case _:
+                pass
+    return found

@@ -1,0 +1,195 @@
+"""Lanes, the request queue, keys, crons, workers and the yard over HTTP."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from taskyard.domain.node import NewNode, NodeState
+from taskyard.server.roles import Role
+from tests.server.place import Place
+from tests.server.test_tasks import GREET, created, run_everything
+
+
+@pytest.mark.spec("lifecycle-3", part="HTTP")
+async def test_lanes_are_changed_while_everything_runs(api: httpx.AsyncClient) -> None:
+    answer = await api.post("/api/queue/capacity", json={"requires_cookie": 1, "no_cookie": 2})
+    assert {one["name"]: one["capacity"] for one in answer.json()["items"]} == {
+        "requires_cookie": 1, "no_cookie": 2,
+    }  # fmt: skip
+    changed = await api.patch(
+        "/api/lanes/no_cookie",
+        json={"capacity": None, "max_depth": 9, "order": "fair", "rate": {"starts": 5}},
+    )
+    lane = changed.json()
+    assert (lane["capacity"], lane["max_depth"], lane["order"]) == (None, 9, "fair")
+    assert lane["rate"] == {"starts": 5, "seconds": 1.0, "burst": 1}
+    kept = (await api.put("/api/lanes/no_cookie", json={"ageing": 60})).json()
+    assert (kept["max_depth"], kept["ageing"]) == (9, 60.0)
+    assert (await api.get("/api/lanes/nonsuch")).status_code == 404
+    for wrong in (
+        {"capacity": -1},
+        {"capacity": "many"},
+        {"order": "lifo"},
+        {"rate": {"starts": 0}},
+    ):
+        assert (await api.patch("/api/lanes/no_cookie", json=wrong)).status_code == 422
+    half = await api.post("/api/queue/capacity", json={"no_cookie": 5, "requires_cookie": -1})
+    assert half.status_code == 422
+    assert (await api.get("/api/lanes/no_cookie")).json()["capacity"] is None
+
+
+@pytest.mark.spec("lifecycle-2", part="HTTP")
+async def test_the_queue_is_paused_as_a_whole_or_by_lane(
+    place: Place, api: httpx.AsyncClient
+) -> None:
+    paused = (await api.post("/api/queue/pause", json={"scope": "all", "for": 3600})).json()
+    assert paused["paused"] is True
+    assert (await api.post("/api/tasks", json=GREET)).status_code == 201
+    assert (await api.get("/api/queue/stats")).json()["queued"] == 1
+    assert (await api.post("/api/queue/resume", json={"scope": "all"})).json()["paused"] is False
+    until = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    body = {"scope": "lane", "lane": "default", "until": until, "reason": "a pause"}
+    [lane] = (await api.post("/api/queue/pause", json=body)).json()["lanes"]
+    assert (lane["paused"], lane["paused_reason"]) == (True, "a pause")
+    assert lane["paused_until"] is not None
+    [lane] = (
+        await api.post("/api/queue/resume", json={"scope": "lane", "lane": "default"})
+    ).json()["lanes"]
+    assert lane["paused"] is False
+    for wrong in ({"scope": "lane"}, {"scope": "all", "lane": "x"}, {"for": -1}, {"scope": "x"}):
+        assert (await api.post("/api/queue/pause", json=wrong)).status_code == 422
+    lane = (await api.post("/api/lanes/default/pause", json={"reason": "r", "for": 60})).json()
+    assert (lane["paused"], lane["paused_reason"]) == (True, "r")
+    assert (await api.post("/api/lanes/default/resume")).json()["paused"] is False
+
+
+@pytest.mark.spec("lifecycle-4", part="HTTP")
+async def test_requests_are_the_same_rows(place: Place, api: httpx.AsyncClient) -> None:
+    first, second, third = [await created(api, lane="l") for _ in range(3)]
+    await api.post(f"/api/requests/{third}/prioritize", json={"priority": 1})
+    await api.post(f"/api/tasks/{first}/pause")
+    assert (await api.post(f"/api/requests/{second}/cancel")).json() == {
+        "id": second, "outcome": "cancelled", "state": "cancelled",
+    }  # fmt: skip
+    queued = (await api.get("/api/requests", params={"state": "queued"})).json()
+    assert [one["id"] for one in queued["items"]] == [third, first]
+    one = (await api.get("/api/requests", params={"state": "queued", "limit": 1})).json()
+    rest = await api.get(
+        "/api/requests", params={"state": "queued", "limit": 1, "cursor": one["next"]}
+    )
+    assert [each["id"] for each in rest.json()["items"]] == [first]
+    assert len((await api.get("/api/requests")).json()["items"]) == 3
+    listed = (await api.get("/api/queue/list")).json()
+    assert [one["id"] for one in listed["queued"]["items"]] == [third, first]
+    await api.post(f"/api/tasks/{first}/resume")
+    await run_everything(place)
+    stats = (await api.get("/api/queue/stats")).json()
+    assert (stats["queued"], stats["done"], stats["cancelled"]) == (0, 2, 1)
+
+
+@pytest.mark.spec("lifecycle-7", part="HTTP")
+async def test_subscriptions(place: Place, api: httpx.AsyncClient) -> None:
+    answer = await api.post("/api/subscriptions/7/download", json={"params": {}, "priority": 2})
+    assert answer.status_code == 201
+    [task] = (await api.get("/api/subscriptions/7/tasks")).json()["items"]
+    assert (task["id"], task["keys"]) == (answer.json()["id"], ["sub:7"])
+    assert (task["kind"], task["lane"]) == ("download", "downloads")
+    assert (await api.get("/api/subscriptions/8/tasks")).json()["items"] == []
+    assert (await api.delete("/api/subscriptions/7")).json() == {"cancelled": 1}
+    line = (await place.yard.audit(limit=1))[0]
+    assert (line.actor, line.action) == ("system", "cancel")
+    assert (await place.yard.get(task["id"])).reason == "system"
+
+
+async def test_an_application_without_downloads_says_so(
+    place: Place, api: httpx.AsyncClient
+) -> None:
+    del place.yard.registry._kinds["download"]
+    answer = await api.post("/api/subscriptions/7/download", json={})
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+async def test_keys_and_their_rules(api: httpx.AsyncClient) -> None:
+    rule = {"limit": 2, "rate": {"starts": 1, "seconds": 2.0, "burst": 1}}
+    answer = await api.put("/api/keys/rules/https:%2F%2Fhost:*", json=rule)
+    assert answer.json() == {"pattern": "https://host:*", **rule}
+    assert (await api.get("/api/keys")).json()["rules"] == [answer.json()]
+    assert (await api.delete("/api/keys/rules/https:%2F%2Fhost:*")).status_code == 204
+    assert (await api.delete("/api/keys/rules/https:%2F%2Fhost:*")).status_code == 404
+    wrongs: list[dict[str, Any]] = [{"limit": -1}, {"limit": "x"}, {"rate": {"starts": 0}}]
+    for wrong in wrongs:
+        assert (await api.put("/api/keys/rules/k", json=wrong)).status_code == 422
+    assert (await api.put("/api/keys/rules/a*b", json={})).status_code == 422
+
+
+CRON: dict[str, Any] = {"schedule": "*/5 * * * *", "kind": "greet", "params": {"name": "x"}}
+
+
+@pytest.mark.spec("lifecycle-18")
+async def test_crons_are_edited_at_run_time(api: httpx.AsyncClient) -> None:
+    made = await api.put("/api/crons/often", json={**CRON, "timezone": "Europe/Paris"})
+    assert made.status_code == 200
+    assert (made.json()["kind"], made.json()["params"]) == ("greet", {"name": "x"})
+    assert made.json()["next_at"] is not None
+    assert (await api.post("/api/crons/often/pause")).json()["paused"] is True
+    assert (await api.post("/api/crons/often/resume")).json()["paused"] is False
+    assert [one["name"] for one in (await api.get("/api/crons")).json()["items"]] == ["often"]
+    wrongs: list[dict[str, Any]] = [
+        {"schedule": "never"},
+        {"timezone": "Mars"},
+        {"params": {}},
+        {"kind": "nonsuch"},
+    ]
+    for wrong in wrongs:
+        assert (await api.put("/api/crons/often", json={**CRON, **wrong})).status_code == 422
+    assert (await api.delete("/api/crons/often")).status_code == 204
+    for method, path in (("DELETE", "often"), ("POST", "often/pause"), ("POST", "often/resume")):
+        assert (await api.request(method, f"/api/crons/{path}")).status_code == 404
+
+
+async def test_workers_are_shown_and_drained(place: Place, api: httpx.AsyncClient) -> None:
+    await place.yard.store.register(NewNode(id="n/1", kinds=("greet",), slots=3))
+    [node] = (await api.get("/api/nodes")).json()["items"]
+    assert (node["id"], node["state"], node["slots"]) == ("n/1", "ready", 3)
+    drained = (await api.post("/api/nodes/n%2F1/drain")).json()
+    assert drained["state"] == "draining"
+    assert (await place.yard.nodes())[0].state is NodeState.DRAINING
+    assert (await api.post("/api/nodes/nonsuch/drain")).status_code == 404
+
+
+async def test_the_yard_and_its_kinds(place: Place, api: httpx.AsyncClient) -> None:
+    await created(api)
+    yard = (await api.get("/api/yard")).json()
+    assert (yard["store"], yard["paused"], yard["counts"]["queued"]) == ("sqlite", False, 1)
+    assert yard["kinds"] == ["download", "fail", "greet"]
+    kinds = {one["name"]: one for one in (await api.get("/api/kinds")).json()["items"]}
+    assert kinds["greet"]["description"] == "Says hello."
+    assert kinds["greet"]["parameters"] == {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "times": {"type": "integer", "default": 1}},
+        "required": ["name"],
+        "additionalProperties": False,
+    }
+    assert kinds["download"]["timeout"] == 1800
+
+
+@pytest.mark.spec("lifecycle-15", part="HTTP")
+async def test_pruning_can_be_tried_first(place: Place) -> None:
+    admin = place.caller(Role.ADMIN)
+    answer = await admin.post("/api/prune", json={"dry_run": True})
+    assert answer.json() == {"tasks": 0, "audit": 0, "dry_run": True}
+    assert (await place.caller().post("/api/prune", json={"dry_run": True})).status_code == 403
+
+
+async def test_the_audit_trail_is_paged(place: Place, api: httpx.AsyncClient) -> None:
+    for number in range(3):
+        await api.patch("/api/lanes/l", json={"capacity": number})
+    first = (await api.get("/api/audit", params={"limit": 2})).json()
+    rest = (await api.get("/api/audit", params={"limit": 2, "before": first["next"]})).json()
+    assert len(first["items"]) == 2
+    assert first["items"][-1]["no"] > rest["items"][0]["no"]
+    assert (await api.get("/api/audit", params={"before": 2**64})).status_code == 400
