@@ -88,6 +88,7 @@ async def test_what_is_no_task_is_refused(api: httpx.AsyncClient, body: bytes) -
     headers = {"Content-Type": "application/json"}
     answer = await api.post("/api/tasks", content=body, headers=headers)
     assert answer.status_code in (400, 422)
+    assert answer.json()["detail"]
 
 
 async def test_sending_it_again_is_safe(api: httpx.AsyncClient) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Protocol, cast
 import typer
 
 import taskyard
-from taskyard.cli import cron, keys, lanes, tasks
+from taskyard.cli import cron, keys, lanes, tasks, token
 from taskyard.cli.audit import audit
 from taskyard.cli.config import config
 from taskyard.cli.copy import copy
@@ -21,6 +21,7 @@ from taskyard.cli.errors import INTERRUPTED, PIPE_CLOSED, USAGE, exit_code, tell
 from taskyard.cli.group import help_if_alone
 from taskyard.cli.migrate import migrate
 from taskyard.cli.prune import prune
+from taskyard.cli.serve import serve
 from taskyard.cli.stats import stats
 from taskyard.cli.switch import pause, resume
 from taskyard.cli.task_logs import logs
@@ -40,12 +41,14 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 app.command()(worker)
+app.command()(serve)
 app.command()(enqueue)
 app.add_typer(tasks.commands, name="tasks")
 app.command()(logs)
 app.add_typer(lanes.commands, name="lanes")
 app.add_typer(keys.commands, name="keys")
 app.add_typer(cron.commands, name="cron")
+app.add_typer(token.commands, name="token")
 app.command()(stats)
 app.command()(top)
 app.command()(workers)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any
 
@@ -140,8 +140,21 @@ def listed(flag: str, text: str | None) -> list[str] | None:
 
 
 def _run(yard: Yard, **options: Any) -> None:
+    run_on_fast_loop(_code_of(yard.work(**options)))
+
+
+async def _code_of(work: Awaitable[None]) -> int:
+    try:
+        await work
+    except SystemExit as leaving:
+        return int(leaving.code or 0)
+    return 0
+
+
+def run_on_fast_loop(work: Coroutine[Any, Any, int]) -> None:
+    """Until it ends, with the exit code it says, whatever bodies have left behind."""
     runner = asyncio.Runner(loop_factory=_fast_loop())
-    all_ended, code = runner.run(_work(yard, options))
+    all_ended, code = runner.run(_work(work))
     if not all_ended:
         _leave(code)
     runner.close()
@@ -149,15 +162,11 @@ def _run(yard: Yard, **options: Any) -> None:
         raise typer.Exit(code)
 
 
-async def _work(yard: Yard, options: dict[str, Any]) -> tuple[bool, int]:
+async def _work(work: Coroutine[Any, Any, int]) -> tuple[bool, int]:
     """Work; afterwards whether everything that ran on this loop has ended, and the exit code."""
     pool = ThreadPoolExecutor(thread_name_prefix="asyncio")
     asyncio.get_running_loop().set_default_executor(pool)
-    code = 0
-    try:
-        await yard.work(**options)
-    except SystemExit as leaving:
-        code = int(leaving.code or 0)
+    code = await work
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
         task.cancel()

@@ -22,6 +22,7 @@ from taskyard.server.api import (
     actions,
     create,
     crons,
+    events,
     keys,
     lanes,
     nodes,
@@ -29,19 +30,25 @@ from taskyard.server.api import (
     queue,
     requests,
     session,
+    stats,
     subscriptions,
     tasks,
     tokens,
 )
+from taskyard.server.api.events import Streams
 from taskyard.server.asks import ROLE, actor_of, allowed
 from taskyard.server.config import ServerConfig
+from taskyard.server.feed import Feed
 from taskyard.server.gate import COOKIE, Gate, Receive, Scope, Send
 from taskyard.server.keyring import Keyring
+from taskyard.server.metrics import Metrics, metrics_page
+from taskyard.server.oldest import Oldest
+from taskyard.server.sampler import Sampler
 from taskyard.yard import Yard
 
 API = (
     tasks, create, actions, requests, queue, subscriptions, lanes, keys, crons, nodes, overview,
-    session, tokens,
+    session, tokens, stats, events,
 )  # fmt: skip
 
 
@@ -56,6 +63,11 @@ class Server:
         self.yard = yard
         self.config = config
         self.keyring = Keyring(config.folder, config.secret)
+        self.feed = Feed()
+        self.streams = Streams(config.max_streams)
+        self.oldest = Oldest(yard.store)
+        self.metrics = Metrics(yard.store, self.oldest)
+        self.sampler = Sampler(yard.store, self.feed, config.sample_seconds, self.metrics.measured)
         self.litestar = _litestar(self)
         self._gate = Gate(self.litestar, self.keyring, config.allowed_hosts)
         self._starting = asyncio.Lock()
@@ -70,12 +82,18 @@ class Server:
         async with self._starting:
             if not self._started:
                 await self.yard.open()
+                self.feed.begin()
+                self.sampler.start()
+                self.metrics.start()
                 self._started = True
 
     async def stop(self) -> None:
         """The yard is left open: whoever made it closes it."""
         async with self._starting:
             self._started = False
+            self.feed.end()
+            await self.sampler.stop()
+            await self.metrics.stop()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -104,6 +122,7 @@ def _litestar(server: Server) -> Litestar:
         route_handlers=[
             health.healthz,
             health.readyz,
+            metrics_page,
             Router("/api", route_handlers=[module.routes for module in API]),
             dashboard.shell,
             dashboard.below,
@@ -113,6 +132,11 @@ def _litestar(server: Server) -> Litestar:
             "yard": _always(server.yard),
             "keyring": _always(server.keyring),
             "config": _always(server.config),
+            "sampler": _always(server.sampler),
+            "oldest": _always(server.oldest),
+            "metrics": _always(server.metrics),
+            "feed": _always(server.feed),
+            "streams": _always(server.streams),
             "actor": Provide(actor_of, sync_to_thread=False),
         },
         guards=[allowed],

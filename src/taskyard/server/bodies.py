@@ -25,10 +25,10 @@ _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
 
 class Strict(AbstractDTO[T]):
     """`dto=Strict[Body], return_dto=None`: a number is not taken for a text, nor a text for a
-    number, and an unknown field is an error. No body at all is an empty object."""
+    number, and an unknown field is an error."""
 
     def decode_bytes(self, value: bytes) -> Any:
-        return decode(value or b"{}", self.model_type)
+        return decode(value, self.model_type)
 
     def decode_builtins(self, value: dict[str, Any]) -> Any:
         raise Refusal(415, "not_json", "a body must be JSON")

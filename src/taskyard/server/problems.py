@@ -142,6 +142,8 @@ def on_http_error(request: AnyRequest, error: HTTPException) -> Response[Problem
     if isinstance(error, ValidationException):
         each = error.extra if isinstance(error.extra, list) else []
         first = next((one for one in each if isinstance(one, dict)), {})
+        if first.get("key") == "data":
+            return response(problem(400, "this needs a body, in JSON", code="no_body"))
         detail = "; ".join(str(one.get("message", "")) for one in each if isinstance(one, dict))
         return response(problem(400, detail or error.detail, code="invalid", path=first.get("key")))
     return response(problem(error.status_code, error.detail))

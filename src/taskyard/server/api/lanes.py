@@ -61,6 +61,9 @@ class PauseLane(
     for_: Seconds | None = None
 
 
+FOR_NOW = PauseLane()  # no body at all
+
+
 @get("/", opt=viewer, summary="All lanes")
 async def list_lanes(yard: TheYard) -> Lanes:
     return Lanes([view(lane) for lane in await yard.lanes()])
@@ -112,7 +115,7 @@ async def put_lane(
     summary="Start nothing new in a lane",
 )
 async def pause_lane(
-    yard: TheYard, actor: Actor, lane: InPath, data: JSONBody[PauseLane]
+    yard: TheYard, actor: Actor, lane: InPath, data: JSONBody[PauseLane] = FOR_NOW
 ) -> LaneView:
     """What runs goes on, and tasks can still be created."""
     duration = None if data.for_ is None else timedelta(seconds=data.for_)

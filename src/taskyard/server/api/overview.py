@@ -63,6 +63,9 @@ class Prune(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     dry_run: bool = False
 
 
+FOR_REAL = Prune()  # no body at all
+
+
 class PrunedView(msgspec.Struct, frozen=True):
     tasks: int
     audit: int
@@ -126,7 +129,7 @@ async def list_audit(
     return_dto=None,
     summary="Remove what has been kept long enough",
 )
-async def prune(yard: TheYard, actor: Actor, data: JSONBody[Prune]) -> PrunedView:
+async def prune(yard: TheYard, actor: Actor, data: JSONBody[Prune] = FOR_REAL) -> PrunedView:
     gone = await yard.prune(dry_run=data.dry_run, actor=actor)
     return PrunedView(gone.tasks, gone.audit, data.dry_run)
 

@@ -35,9 +35,15 @@ class PauseQueue(
     for_: Seconds | None = None
 
 
+PAUSE_ALL = PauseQueue()  # no body at all
+
+
 class ResumeQueue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     scope: Scope = Scope.ALL
     lane: str | None = None
+
+
+RESUME_ALL = ResumeQueue()  # no body at all
 
 
 Capacities = dict[str, int | None]
@@ -74,7 +80,9 @@ class QueueList(msgspec.Struct, frozen=True):
     return_dto=None,
     summary="Start nothing new, everywhere or in a lane",
 )
-async def pause_queue(yard: TheYard, actor: Actor, data: JSONBody[PauseQueue]) -> QueueState:
+async def pause_queue(
+    yard: TheYard, actor: Actor, data: JSONBody[PauseQueue] = PAUSE_ALL
+) -> QueueState:
     duration = None if data.for_ is None else timedelta(seconds=data.for_)
     lane = _lane(data.scope, data.lane)
     if lane is None:
@@ -94,7 +102,9 @@ async def pause_queue(yard: TheYard, actor: Actor, data: JSONBody[PauseQueue]) -
     return_dto=None,
     summary="Go on, everywhere or in a lane",
 )
-async def resume_queue(yard: TheYard, actor: Actor, data: JSONBody[ResumeQueue]) -> QueueState:
+async def resume_queue(
+    yard: TheYard, actor: Actor, data: JSONBody[ResumeQueue] = RESUME_ALL
+) -> QueueState:
     """A lane that was paused by itself stays paused when everything goes on."""
     lane = _lane(data.scope, data.lane)
     if lane is None:

@@ -27,6 +27,9 @@ class Download(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     priority: Annotated[int, msgspec.Meta(ge=1, le=10)] | None = None
 
 
+PLAIN = Download()  # no body at all
+
+
 class Deleted(msgspec.Struct, frozen=True):
     cancelled: int  # tasks that were waiting, or running and asked to stop
 
@@ -52,7 +55,7 @@ async def subscription_tasks(
     summary="Start a download of a subscription",
 )
 async def download(
-    yard: TheYard, subscription: InPath, data: JSONBody[Download]
+    yard: TheYard, subscription: InPath, data: JSONBody[Download] = PLAIN
 ) -> Response[Created]:
     if DOWNLOAD not in yard.registry:
         raise NotFound(f"this application has no kind called {DOWNLOAD}")

@@ -1,0 +1,200 @@
+"""Looks at the yard every two seconds, for charts and for those who watch.
+
+It asks only what is cheap with a million tasks: the figures of lanes, and what workers have added
+up since the last look. Those come every ten seconds, so rates are taken over a little more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
+
+import msgspec
+
+from taskyard.domain.clock import Instant
+from taskyard.domain.errors import StoreError
+from taskyard.domain.lane import Lane
+from taskyard.domain.statistics import HOUR, Count, Times, by_kind
+from taskyard.engine.log import logger
+from taskyard.server.feed import Feed
+from taskyard.server.words import Moment, iso
+from taskyard.store.port import Hint, Store
+
+KEPT_SECONDS = 3600
+WINDOW = 20.0  # seconds over which rates are taken
+AT_MOST = 0.2  # seconds between two events about tasks
+MOST_LANES = 50  # in one sample, the fullest
+
+log = logger("server")
+
+T = TypeVar("T")
+
+CountKey = tuple[str, str, str, int]
+
+
+class Depth(msgspec.Struct, frozen=True):
+    queued: int
+    pending: int
+    running: int
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True):
+    at: Moment
+    queued: int
+    pending: int
+    running: int
+    finished_per_second: float  # attempts that ended, in any way
+    completed_per_second: float
+    failed_per_second: float
+    retried_per_second: float
+    run: Times
+    wait: Times
+    lanes: dict[str, Depth]
+
+
+class Sampler:
+    def __init__(
+        self,
+        store: Store,
+        feed: Feed,
+        every: float,
+        measured: Callable[[str, float], None] = lambda _verb, _seconds: None,
+    ) -> None:
+        self._store = store
+        self._feed = feed
+        self.every = every
+        self._measured = measured  # hears how long each question to the store took
+        self.samples: deque[Sample] = deque(maxlen=max(1, int(KEPT_SECONDS / every)))
+        self._base: Instant | None = None
+        self._totals: Counter[CountKey] = Counter()
+        self._recent: deque[tuple[float, Counter[CountKey]]] = deque()
+        self._lanes: Mapping[str, Lane] = {}
+        self._nodes: object = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._changed = asyncio.Event()
+        self._stop_listening: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        if not self._tasks:
+            self._stop_listening = self._store.listen(self._hear)
+            self._tasks = [
+                asyncio.create_task(self._sample_on(), name="taskyard-sampler"),
+                asyncio.create_task(self._tell_on(), name="taskyard-teller"),
+            ]
+
+    async def stop(self) -> None:
+        if self._stop_listening is not None:
+            self._stop_listening()
+            self._stop_listening = None
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+
+    # --- events ---
+
+    def _hear(self, _hint: Hint) -> None:
+        self._changed.set()
+
+    async def _tell_on(self) -> None:
+        """Something has changed: which tasks, the store does not say."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            self._feed.publish("tasks", {"ids": [], "more": True})
+            await asyncio.sleep(AT_MOST)
+
+    async def _sample_on(self) -> None:
+        while True:
+            try:
+                await self.sample()
+            except StoreError as error:
+                log.warning("sample", error=str(error))
+            except Exception:
+                log.exception("sample")
+            await asyncio.sleep(self.every)
+
+    # --- looking ---
+
+    async def sample(self) -> Sample:
+        now = await self._timed("now", self._store.now())
+        lanes = await self._timed("lanes", self._store.lanes())
+        nodes = await self._timed("nodes", self._store.nodes())
+        ended = await self._ended_lately(now)
+        sample = _sample(now, lanes, *ended)
+        self.samples.append(sample)
+        self._feed.publish("stats", sample)
+        self._tell_of_lanes({lane.name: lane for lane in lanes})
+        said = [(node.id, node.state, node.running, node.slots) for node in nodes]
+        if self._nodes is not None and said != self._nodes:
+            self._feed.publish("nodes", {"ids": [node.id for node in nodes]})
+        self._nodes = said
+        return sample
+
+    def _tell_of_lanes(self, lanes: dict[str, Lane]) -> None:
+        changed = [name for name, lane in lanes.items() if self._lanes.get(name) != lane]
+        if changed and self._lanes:
+            self._feed.publish("lanes", {"names": changed})
+            self._changed.set()
+        self._lanes = lanes
+
+    async def _ended_lately(self, now: Instant) -> tuple[list[Count], float]:
+        """What was added in the last seconds, and in how many."""
+        clock = time.monotonic()
+        if self._base is None:
+            self._base = now - now % HOUR
+            self._totals = await self._tallied(self._base)
+            self._recent.append((clock, Counter()))
+            return [], 0.0
+        totals = await self._tallied(self._base)
+        self._recent.append((clock, totals - self._totals))
+        self._totals = totals
+        if now - now % HOUR > self._base:
+            self._base = now - now % HOUR
+            self._totals = await self._tallied(self._base)
+        while len(self._recent) > 2 and clock - self._recent[1][0] >= WINDOW:
+            self._recent.popleft()
+        lately: Counter[CountKey] = Counter()
+        for _, added in list(self._recent)[1:]:
+            lately.update(added)
+        return [Count(*key[:3], n, key[3]) for key, n in lately.items()], clock - self._recent[0][0]
+
+    async def _tallied(self, since: Instant) -> Counter[CountKey]:
+        found: Counter[CountKey] = Counter()
+        for count in await self._timed("tallied", self._store.tallied(since)):
+            found[count.kind, count.lane, count.what, count.bucket] += count.n
+        return found
+
+    async def _timed(self, verb: str, question: Awaitable[T]) -> T:
+        begun = time.perf_counter()
+        try:
+            return await question
+        finally:
+            self._measured(verb, time.perf_counter() - begun)
+
+
+def _sample(now: Instant, lanes: list[Lane], counts: list[Count], seconds: float) -> Sample:
+    everything = [msgspec.structs.replace(count, kind="") for count in counts]
+    figures = next(iter(by_kind(everything)), None)
+    ended = {} if figures is None else figures.ended
+    per = 1 / seconds if seconds else 0.0
+    fullest = sorted(lanes, key=lambda lane: -(lane.queued + lane.pending + lane.running))
+    return Sample(
+        at=iso(now),
+        queued=sum(lane.queued for lane in lanes),
+        pending=sum(lane.pending for lane in lanes),
+        running=sum(lane.running for lane in lanes),
+        finished_per_second=sum(ended.values()) * per,
+        completed_per_second=ended.get("completed", 0) * per,
+        failed_per_second=ended.get("failed", 0) * per,
+        retried_per_second=ended.get("retried", 0) * per,
+        run=Times() if figures is None else figures.run,
+        wait=Times() if figures is None else figures.wait,
+        lanes={
+            lane.name: Depth(lane.queued, lane.pending, lane.running)
+            for lane in fullest[:MOST_LANES]
+        },
+    )

@@ -1,0 +1,112 @@
+"""The stream of events, over a real connection."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from taskyard.server.api import events
+from taskyard.server.feed import Feed
+from taskyard.server.roles import Role
+from tests.server.listening import listening, watching
+from tests.server.place import Place
+
+
+async def test_whoever_watches_is_told(place: Place) -> None:
+    async with listening(place) as base, watching(place, base) as watcher:
+        assert watcher.answer.headers["Content-Type"].startswith("text/event-stream")
+        assert await watcher.next() == {"retry": "2000"}
+        await place.caller().post("/api/tasks", json={"kind": "greet", "params": {"name": "x"}})
+        event = await watcher.until("tasks")
+        assert json.loads(event["data"]) == {"ids": [], "more": True}
+        sample = json.loads((await watcher.until("stats"))["data"])
+        assert {"at", "queued", "running", "lanes", "run", "wait"} <= set(sample)
+
+
+async def test_numbers_grow(place: Place) -> None:
+    async with listening(place) as base, watching(place, base) as watcher:
+        await watcher.next()
+        place.server.feed.publish("lanes", {"names": ["a"]})
+        place.server.feed.publish("lanes", {"names": ["b"]})
+        first, second = await watcher.until("lanes"), await watcher.until("lanes")
+        assert int(second["id"]) > int(first["id"])
+
+
+async def test_a_watcher_goes_on_where_it_was(place: Place) -> None:
+    feed = place.server.feed
+    feed.publish("lanes", {"names": ["seen"]})
+    seen = feed.last
+    feed.publish("lanes", {"names": ["missed"]})
+    async with listening(place) as base, watching(place, base, last=str(seen)) as watcher:
+        assert json.loads((await watcher.until("lanes"))["data"]) == {"names": ["missed"]}
+
+
+@pytest.mark.parametrize("last", ["0", "5", "99999999999999999999", "nonsense", "-1"])
+async def test_one_that_was_away_too_long_is_told_to_begin_anew(place: Place, last: str) -> None:
+    async with listening(place) as base, watching(place, base, last=last) as watcher:
+        event = await watcher.until("reset")
+        assert json.loads(event["data"])["last"] == int(event["id"])
+        assert int(event["id"]) <= place.server.feed.last
+
+
+async def test_silence_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "HEARTBEAT", 0.0)
+    place = Place(tmp_path, sample_seconds=3600.0)
+    await place.server.start()
+    async with listening(place) as base, watching(place, base) as watcher:
+        while "" not in await watcher.next():
+            pass
+    await place.close()
+
+
+@pytest.mark.spec("security-6")
+async def test_a_revoked_token_is_disconnected(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "LOOK_AT_TOKEN", 0.01)
+    admin = place.caller(Role.ADMIN)
+    tokens = {one["role"]: one for one in (await admin.get("/api/tokens")).json()["items"]}
+    async with listening(place) as base, watching(place, base) as watcher:
+        await watcher.next()
+        await admin.delete(f"/api/tokens/{tokens['viewer']['id']}")
+        await watcher.end()
+    assert place.server.streams.open == 0
+
+
+@pytest.mark.spec("security-11", part="HTTP")
+async def test_streams_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place(tmp_path, max_streams=1)
+    await place.server.start()
+    left = asyncio.Event()
+    leave = place.server.streams.leave
+
+    def leaving() -> None:
+        leave()
+        left.set()
+
+    monkeypatch.setattr(place.server.streams, "leave", leaving)
+    async with listening(place) as base:
+        async with watching(place, base) as first:
+            await first.next()
+            async with watching(place, base) as second:
+                assert second.answer.status_code == 429
+                assert second.answer.headers["Retry-After"]
+        await left.wait()
+        async with watching(place, base) as third:
+            assert third.answer.status_code == 200
+    await place.close()
+
+
+def test_the_feed_keeps_so_many() -> None:
+    feed = Feed(kept=2)
+    begun = feed.last
+    assert feed.since(begun) == []
+    for name in ("a", "b", "c"):
+        feed.publish(name, {})
+    assert feed.since(begun) is None
+    assert [event.name for event in feed.since(begun + 1) or ()] == ["b", "c"]
+    assert feed.since(feed.last) == []
+    assert feed.since(feed.last + 1) is None

@@ -1,0 +1,145 @@
+"""`taskyard serve` and `taskyard token`, as processes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.cli.program import PATIENCE, Program, Worker
+
+APP = Path(__file__).parents[1] / "cli" / "yardapp.py"
+
+
+@pytest.fixture
+def taskyard(tmp_path: Path) -> Program:
+    shutil.copy(APP, tmp_path / "app.py")
+    return Program(tmp_path)
+
+
+class Served:
+    """A server that runs, and what it said when it began."""
+
+    def __init__(self, program: Program, *options: str) -> None:
+        self.process = program.start("serve", "app:yard", "--port", "0", *options)
+        self.worker = Worker(self.process)  # reads its log
+        assert self.process.stdout is not None
+        first = self.process.stdout.readline()
+        assert first.startswith("serving "), (first, self.worker.log)
+        self.url = first.split()[1]
+
+    def end(self, number: signal.Signals) -> str:
+        """Ask it to stop; the rest of what it printed."""
+        self.worker.line("start", "node=")
+        self.worker.signal(number)
+        code = self.worker.end()
+        assert code == 0, self.worker.log
+        assert self.process.stdout is not None
+        said = self.process.stdout.read()
+        self.worker.close()
+        return said
+
+
+@pytest.fixture
+def served(taskyard: Program) -> Iterator[Served]:
+    made = Served(taskyard)
+    yield made
+    made.process.kill()
+    made.process.wait(PATIENCE)
+
+
+@pytest.mark.spec("security-1")
+@pytest.mark.spec("security-3")
+@pytest.mark.spec("engine-26", part="server")
+def test_it_serves_runs_and_drains(taskyard: Program, served: Served) -> None:
+    assert served.url.startswith("http://127.0.0.1:")
+    token = (taskyard.folder / ".taskyard" / "admin-token").read_text().strip()
+    assert httpx.get(f"{served.url}/readyz").status_code == 200
+    assert httpx.get(f"{served.url}/api/yard").status_code == 401
+    with httpx.Client(base_url=served.url, headers={"Authorization": f"Bearer {token}"}) as api:
+        made = api.post("/api/tasks", json={"kind": "greet", "params": {"name": "you"}}).json()
+        taskyard.until(lambda yard: yard.get(made["id"]), lambda task: task.state == "completed")
+        assert api.get(f"/api/tasks/{made['id']}").json()["result"] == "hello you"
+        assert len(api.get("/api/nodes").json()["items"]) == 1
+    assert token in served.end(signal.SIGINT)
+    again = Served(taskyard)
+    assert token not in again.end(signal.SIGTERM)
+    assert token not in again.worker.log
+
+
+def test_a_server_alone_runs_nothing(taskyard: Program) -> None:
+    served = Served(taskyard, "--no-worker")
+    taskyard.enqueue("greet", "name=x", "--id", "waits")
+    later = taskyard.enqueue("greet", "name=x", "--delay", "0.01")
+    # It does the upkeep all the same: what is due is queued.
+    taskyard.until(lambda yard: yard.get(later), lambda task: task.state == "queued")
+    assert taskyard.task("waits")["state"] == "queued"
+    served.end(signal.SIGTERM)
+
+
+@pytest.mark.spec("security-3")
+def test_others_can_reach_it_only_with_tokens(taskyard: Program) -> None:
+    done = taskyard.try_to("serve", "app:yard", "--host", "0.0.0.0", "--port", "0")
+    assert done.code == 6
+    assert "taskyard token add" in done.complaint
+    assert not (taskyard.folder / ".taskyard" / "admin-token").exists()
+
+
+BAD = {
+    "no app": ((), 2),
+    "no such app": (("nonsuch:yard",), 6),
+    "bad port": (("app:yard", "--port", "99999"), 6),
+    "half of TLS": (("app:yard", "--tls-cert", "app.py"), 6),
+    "no such file": (("app:yard", "--tls-cert", "no.pem", "--tls-key", "no.key"), 6),
+    "no certificate": (("app:yard", "--tls-cert", "app.py", "--tls-key", "app.py"), 6),
+    "no such address": (("app:yard", "--host", "203.0.113.1.1"), 6),
+}
+
+
+@pytest.mark.parametrize(("args", "code"), BAD.values(), ids=BAD)
+def test_bad_input_is_one_line(taskyard: Program, args: tuple[str, ...], code: int) -> None:
+    taskyard("token", "add", "me")
+    done = taskyard.try_to("serve", *args)
+    assert done.code == code, done
+    assert done.complaint.startswith("error: ")
+
+
+def test_without_the_extra_it_says_what_to_install(taskyard: Program) -> None:
+    hidden = (
+        "import sys; sys.modules['litestar'] = None; from taskyard.cli.main import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", hidden, "serve", "app:yard"],
+        cwd=taskyard.folder,
+        env=taskyard.env(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 6
+    assert "pip install 'taskyard[server]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.spec("security-6")
+def test_tokens_are_made_listed_and_taken_back(taskyard: Program) -> None:
+    token = taskyard("token", "add", "ci", "--role", "operator", "--days", "30").strip()
+    assert token.startswith("ty1_")
+    assert "\n" not in token
+    [one] = taskyard.json("token", "list")
+    assert (one["name"], one["role"], one["revoked_at"]) == ("ci", "operator", None)
+    assert token not in json.dumps(one)
+    assert one["id"] in taskyard("token", "list")
+    assert "revoked" in taskyard("token", "revoke", one["id"])
+    assert taskyard.json("token", "list")[0]["revoked_at"] is not None
+    assert taskyard.try_to("token", "revoke", "nonsuch").code == 3
+    assert taskyard.try_to("token", "add", "x", "--days", "-1").code == 2
+    assert taskyard("token", "list", "--folder", "elsewhere").strip() == "no tokens"
