@@ -57,7 +57,6 @@ def served(taskyard: Program) -> Iterator[Served]:
 
 @pytest.mark.spec("security-1")
 @pytest.mark.spec("security-3")
-@pytest.mark.spec("engine-26", part="server")
 def test_it_serves_runs_and_drains(taskyard: Program, served: Served) -> None:
     assert served.url.startswith("http://127.0.0.1:")
     token = (taskyard.folder / ".taskyard" / "admin-token").read_text().strip()

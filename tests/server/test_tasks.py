@@ -307,3 +307,24 @@ async def test_the_unexpected_is_not_told_to_callers(
     name = answer.json()["instance"].rpartition(":")[2]
     assert name in caplog.text
     assert "a secret of the house" in caplog.text
+
+
+@pytest.mark.spec("security-11", part="HTTP")
+async def test_a_page_that_is_too_heavy_ends_early(
+    api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("taskyard.server.pages.PIECE", 2)
+    monkeypatch.setattr("taskyard.server.pages.HEAVY", 1000)
+    ids = [await created(api, params={"name": "x" * 600}) for _ in range(5)]
+    seen: list[str] = []
+    query: dict[str, Any] = {"limit": 5}
+    sizes = []
+    while True:
+        page = (await api.get("/api/tasks", params=query)).json()
+        sizes.append(len(page["items"]))
+        seen += [one["id"] for one in page["items"]]
+        if page["next"] is None:
+            break
+        query["cursor"] = page["next"]
+    assert seen == ids[::-1]
+    assert sizes == [2, 2, 1]

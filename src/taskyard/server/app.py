@@ -16,7 +16,8 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 
 import taskyard
-from taskyard.domain.errors import TaskyardError
+from taskyard.domain.errors import StoreError, TaskyardError
+from taskyard.engine.log import logger
 from taskyard.server import dashboard, docs, health, limits, problems
 from taskyard.server.api import (
     actions,
@@ -39,10 +40,11 @@ from taskyard.server.api.events import Streams
 from taskyard.server.asks import ROLE, actor_of, allowed
 from taskyard.server.config import ServerConfig
 from taskyard.server.feed import Feed
-from taskyard.server.gate import COOKIE, Gate, Receive, Scope, Send
+from taskyard.server.gate import COOKIE, Gate, Receive, Scope, Send, tell
 from taskyard.server.keyring import Keyring
 from taskyard.server.metrics import Metrics, metrics_page
 from taskyard.server.oldest import Oldest
+from taskyard.server.problems import problem
 from taskyard.server.sampler import Sampler
 from taskyard.yard import Yard
 
@@ -50,6 +52,8 @@ API = (
     tasks, create, actions, requests, queue, subscriptions, lanes, keys, crons, nodes, overview,
     session, tokens, stats, events,
 )  # fmt: skip
+
+log = logger("server")
 
 
 class Server:
@@ -74,8 +78,13 @@ class Server:
         self._started = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not self._started and scope["type"] != "lifespan":
-            await self.start()
+        if not self._started and scope["type"] == "http":
+            try:
+                await self.start()
+            except StoreError as error:
+                log.error("cannot start", error=str(error))
+                await tell(problem(503, "the store does not answer", code=error.code), send)
+                return
         await self._gate(scope, receive, send)
 
     async def start(self) -> None:

@@ -31,7 +31,7 @@ async def below(place: InPath) -> Response[bytes]:
     name = place.strip("/")
     if name in _files():
         return _file(name)
-    if "." in name.rpartition("/")[2]:
+    if name.startswith(NAMED_BY_CONTENT):
         raise Refusal(404, "not_found", "there is no such file")
     return _file(SHELL)
 
@@ -50,9 +50,8 @@ def _file(name: str) -> Response[bytes]:
             404, "no_dashboard", "the dashboard is not built: run `make dashboard` in the source"
         )
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-    text = kind.startswith("text/") or kind.endswith(("javascript", "json"))
     return Response(
         path.read_bytes(),
-        media_type=f"{kind}; charset=utf-8" if text else kind,
+        media_type=kind,
         headers={"Cache-Control": FOR_EVER if name.startswith(NAMED_BY_CONTENT) else "no-cache"},
     )

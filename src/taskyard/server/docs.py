@@ -11,7 +11,7 @@ from taskyard.server.asks import InPath, viewer
 from taskyard.server.gate import ROOT
 from taskyard.server.problems import Refusal
 
-PAGES = Path(__file__).with_name("pages")
+PAGES = Path(__file__).with_name("assets")
 MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css"}
 
 
@@ -24,7 +24,7 @@ async def openapi(request: Request[Any, Any, Any]) -> Response[dict[str, Any]]:
 
 @get("/docs", opt=viewer, include_in_schema=False)
 async def page() -> Response[bytes]:
-    return Response((PAGES / "docs.html").read_bytes(), media_type="text/html; charset=utf-8")
+    return Response((PAGES / "docs.html").read_bytes(), media_type="text/html")
 
 
 @get("/docs/{name:str}", opt=viewer, include_in_schema=False)

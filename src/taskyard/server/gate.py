@@ -30,8 +30,9 @@ CALLER = "user"  # where in the scope Litestar looks for it
 ROOT = "taskyard_root"  # the path this app is mounted at
 SLASH = "\x1f"  # stands for a slash inside a name: no name can have this character
 
-OPEN = frozenset({"/healthz", "/readyz", "/api/login", "/dashboard"})
-OPEN_BELOW = "/dashboard/"
+SHELL = "/dashboard"
+OPEN = frozenset({"/healthz", "/readyz", "/api/login", SHELL})
+OPEN_BELOW = f"{SHELL}/"
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 POLICY = (
@@ -121,7 +122,7 @@ class Gate:
         if found is None and scope["method"] not in SAFE:
             found = _foreign(scope, headers, caller)
         if found is not None:
-            await _tell(found, send)
+            await tell(found, send)
             return
         inner = {**scope, "path": path, "root_path": "", CALLER: caller, ROOT: root}
         await self._inner(inner, receive, _with_headers(send, path))
@@ -216,7 +217,7 @@ def _is_same(scope: Scope, headers: Headers) -> bool:
     )
 
 
-async def _tell(said: Problem, send: Send) -> None:
+async def tell(said: Problem, send: Send) -> None:
     body = msgspec.json.encode(said)
     headers = [
         (b"content-type", MEDIA_TYPE.encode()),
@@ -231,7 +232,8 @@ async def _tell(said: Problem, send: Send) -> None:
 
 
 def _with_headers(send: Send, path: str) -> Send:
-    more = SECURITY_HEADERS if path.startswith(OPEN_BELOW) else (NO_STORE, *SECURITY_HEADERS)
+    is_shell = path == SHELL or path.startswith(OPEN_BELOW)  # which says itself what may be kept
+    more = SECURITY_HEADERS if is_shell else (NO_STORE, *SECURITY_HEADERS)
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -90,6 +90,12 @@ class Keyring:
     # --- changing ---
 
     def issue(self, name: str, role: Role, *, days: float | None, by: str) -> tuple[str, Issued]:
+        token, made = self._made(name, role, days, by)
+        with self._locked():
+            self._keep([*self.issued(), made])
+        return token, made
+
+    def _made(self, name: str, role: Role, days: float | None, by: str) -> tuple[str, Issued]:
         token, caller = self._signer.make(name, role, days=days)
         made = Issued(
             id=caller.id,
@@ -99,12 +105,9 @@ class Keyring:
             made_at=int(time.time()),
             made_by=by,
         )
-        with self._locked():
-            self._keep([*self.issued(), made])
         return token, made
 
     def revoke(self, token_id: str, *, by: str) -> Issued:
-        """Also of one that another folder's list has: its id is enough."""
         with self._locked():
             every = {one.id: one for one in self.issued()}
             if token_id not in every:
@@ -119,10 +122,12 @@ class Keyring:
 
     def first(self) -> str | None:
         """On a folder without tokens, the first one, for an admin; None if there are some."""
-        if self.issued():
-            return None
-        token, _ = self.issue("first", Role.ADMIN, days=None, by="system")
-        _write(self._folder / FIRST, f"{token}\n".encode())
+        with self._locked():
+            if self.issued():
+                return None
+            token, made = self._made("first", Role.ADMIN, None, "system")
+            _write(self.first_file, f"{token}\n".encode())
+            self._keep([made])
         return token
 
     @property

@@ -33,7 +33,7 @@ from taskyard.server.asks import viewer
 from taskyard.server.oldest import Oldest
 from taskyard.store.port import Store
 
-MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+MEDIA_TYPE = "text/plain; version=0.0.4"  # the framework adds the charset
 BOUNDS = (
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
     300.0, 1800.0, 7200.0,

@@ -24,6 +24,7 @@ from taskyard.domain.errors import (
     TaskyardError,
 )
 from taskyard.engine.log import logger
+from taskyard.engine.redact import without_logins
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER = "1"  # seconds
@@ -98,7 +99,7 @@ def of_taskyard(error: TaskyardError) -> Problem:
     if isinstance(error, Refusal):
         return problem(error.status, str(error), code=error.own_code, path=error.path)
     status = next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
-    text, path = placed(str(error))
+    text, path = placed(without_logins(str(error)))
     if path is not None and error.code == "invalid_arguments":
         path = "$.params" + path[1:]
     return problem(status, text, code=error.code, path=path)

@@ -83,7 +83,9 @@ class ExplanationView(msgspec.Struct, frozen=True):
 
 
 def summary(task: Task) -> TaskSummary:
-    return TaskSummary(**_common(task, Veil(json_of(task.payload)), stack=False))
+    speaks = task.error is not None or task.progress is not None  # of what may be secret
+    veil = Veil(json_of(task.payload) if speaks else None)
+    return TaskSummary(**_common(task, veil, stack=False))
 
 
 def whole(task: Task, why: Explanation) -> TaskView:

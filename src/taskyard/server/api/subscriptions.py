@@ -14,7 +14,8 @@ from taskyard.server import cursor as cursors
 from taskyard.server.api.create import Created, CreateTask, create
 from taskyard.server.asks import InPath, Limit, TheYard, operator, viewer
 from taskyard.server.bodies import Strict
-from taskyard.server.views import TaskPage, summary
+from taskyard.server.pages import page_of
+from taskyard.server.views import TaskPage
 from taskyard.server.words import name_in
 
 DOWNLOAD = "download"
@@ -42,9 +43,7 @@ async def subscription_tasks(
     cursor: Annotated[str | None, QueryParameter(required=False, max_length=200)] = None,
 ) -> TaskPage:
     query = TaskQuery(key=key_of(subscription), limit=limit, after=cursors.read(cursor))
-    found = await yard.find(query)
-    following = cursors.written(found[-1].no) if len(found) == limit else None
-    return TaskPage([summary(task) for task in found], following)
+    return await page_of(yard, query)
 
 
 @post(

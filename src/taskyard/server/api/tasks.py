@@ -13,6 +13,7 @@ from taskyard.domain.task import TaskQuery, check_name
 from taskyard.server import cursor as cursors
 from taskyard.server.asks import Actor, InPath, Limit, TheYard, operator, viewer
 from taskyard.server.bodies import Strict
+from taskyard.server.pages import page_of
 from taskyard.server.search import containing
 from taskyard.server.views import (
     ExplanationView,
@@ -59,11 +60,9 @@ async def list_tasks(
     query = TaskQuery(
         state=in_state, kind=kind, lane=lane, key=key, limit=limit, after=cursors.read(cursor)
     )
-    if q:
-        found, last = await containing(yard, query, q)
-    else:
-        found = await yard.find(query)
-        last = found[-1].no if len(found) == limit else None
+    if not q:
+        return await page_of(yard, query)
+    found, last = await containing(yard, query, q)
     following = None if last is None else cursors.written(last)
     return TaskPage([summary(task) for task in found], following)
 
