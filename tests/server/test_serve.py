@@ -57,6 +57,7 @@ def served(taskyard: Program) -> Iterator[Served]:
 
 @pytest.mark.spec("security-1")
 @pytest.mark.spec("security-3")
+@pytest.mark.spec("engine-26", part="server")
 def test_it_serves_runs_and_drains(taskyard: Program, served: Served) -> None:
     assert served.url.startswith("http://127.0.0.1:")
     token = (taskyard.folder / ".taskyard" / "admin-token").read_text().strip()
@@ -67,12 +68,14 @@ def test_it_serves_runs_and_drains(taskyard: Program, served: Served) -> None:
         taskyard.until(lambda yard: yard.get(made["id"]), lambda task: task.state == "completed")
         assert api.get(f"/api/tasks/{made['id']}").json()["result"] == "hello you"
         assert len(api.get("/api/nodes").json()["items"]) == 1
+        assert "\ntaskyard_process_claim_stalls_total 0.0\n" in api.get("/metrics").text
     assert token in served.end(signal.SIGINT)
     again = Served(taskyard)
     assert token not in again.end(signal.SIGTERM)
     assert token not in again.worker.log
 
 
+@pytest.mark.spec("engine-26", part="server")
 def test_a_server_alone_runs_nothing(taskyard: Program) -> None:
     served = Served(taskyard, "--no-worker")
     taskyard.enqueue("greet", "name=x", "--id", "waits")

@@ -10,7 +10,7 @@ import asyncio
 import bisect
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import psutil
 from litestar import Response, get
@@ -74,6 +74,10 @@ class Metrics:
         self._audited: int | None = None
         self._task: asyncio.Task[None] | None = None
 
+    def watch(self, stalls: Callable[[], int]) -> None:
+        """From where to know how often the worker of this process had to be woken up."""
+        self._yard.stalls = stalls
+
     def measured(self, verb: str, seconds: float) -> None:
         self._calls.labels(verb).observe(seconds)
 
@@ -130,6 +134,7 @@ class _Yard(Collector):
         self.ages: dict[str, float] = {}
         self.paused = False
         self.lost = 0
+        self.stalls: Callable[[], int] = lambda: 0
 
     def collect(self) -> Iterator[Metric]:
         yield from self._of_lanes()
@@ -207,6 +212,11 @@ class _Yard(Collector):
         )
         yield GaugeMetricFamily(
             "taskyard_nodes_memory_bytes", "What they use.", sum(usage.memory for usage in used)
+        )
+        yield CounterMetricFamily(
+            "taskyard_process_claim_stalls",
+            "How often the watchdog began the claim loop of this process anew.",
+            self.stalls(),
         )
         yield CounterMetricFamily(
             "taskyard_leases_lost", "Workers that others had to declare dead.", self.lost

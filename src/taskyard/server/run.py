@@ -22,6 +22,7 @@ from taskyard.server.config import ServerConfig
 from taskyard.verbs.working import Signals
 from taskyard.yard import Yard
 
+BACKLOG = 2048
 LAST_ANSWERS = 5.0  # seconds for requests under way when it stops
 
 log = logger("server")
@@ -82,6 +83,7 @@ async def serve(
         log.warning("others can read what is sent: no TLS", host=bind.host)
     http = _Uvicorn(_uvicorn_config(server, bind))
     node = yard.worker(**worker) if worker is not None else yard.worker(slots=1, kinds=())
+    server.metrics.watch(lambda: node.watchdog.stalls if node.lease else 0)
     stopped = asyncio.Event()
     try:
         with _signals(stopped):
@@ -153,6 +155,7 @@ def _listening(bind: Bind) -> socket.socket:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((bind.host, bind.port))
+        sock.listen(BACKLOG)  # whoever comes now waits until it is ready, and is not refused
     except OSError as error:
         sock.close()
         raise ConfigurationError(
