@@ -202,7 +202,9 @@ class _Yard(Collector):
         used = [node.usage for node in self.nodes if node.usage is not None]
         yield nodes
         yield GaugeMetricFamily(
-            "taskyard_slots", "What all workers can run.", sum(node.slots for node in self.nodes)
+            "taskyard_slots",
+            "What all workers can run.",
+            sum(node.slots for node in self.nodes if node.kinds),  # a server alone serves none
         )
         yield GaugeMetricFamily(
             "taskyard_slots_used", "What they run.", sum(node.running for node in self.nodes)
