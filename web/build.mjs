@@ -1,0 +1,41 @@
+// Builds the dashboard into the folder given, with hashed names that may be cached for ever.
+import { createHash } from "node:crypto";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const here = fileURLToPath(new URL(".", import.meta.url));
+const target = process.argv[2] ?? join(here, "../src/taskyard/server/static");
+const assets = join(target, "assets");
+
+await rm(target, { recursive: true, force: true });
+const { metafile } = await build({
+  absWorkingDir: here,
+  entryPoints: ["src/main.tsx"],
+  entryNames: "app-[hash]",
+  assetNames: "[name]-[hash]",
+  bundle: true,
+  minify: true,
+  format: "esm",
+  target: "es2022",
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  loader: { ".woff2": "file" },
+  legalComments: "linked",
+  metafile: true,
+  outdir: assets,
+});
+
+const names = Object.keys(metafile.outputs).map((path) => basename(path));
+const named = (ending) => names.find((name) => name.startsWith("app-") && name.endsWith(ending));
+const icon = await readFile(join(here, "src/icon.svg"));
+const iconName = `icon-${createHash("sha256").update(icon).digest("hex").slice(0, 8)}.svg`;
+await mkdir(assets, { recursive: true });
+await writeFile(join(assets, iconName), icon);
+
+const shell = (await readFile(join(here, "index.html"), "utf8"))
+  .replace("{icon}", iconName)
+  .replace("{style}", named(".css"))
+  .replace("{script}", named(".js"));
+await writeFile(join(target, "index.html"), shell);

@@ -1,0 +1,288 @@
+/** Lanes: how full each is; capacity and pause are changed in place. */
+
+import { useState } from "preact/hooks";
+import { api } from "../api";
+import { duration, number, short } from "../format";
+import { useResource } from "../resource";
+import { Link, toLane } from "../router";
+import { attempt, changed, mayAct, samples } from "../store";
+import type { Lane, LaneChange, Rate } from "../types";
+import { Spark } from "../ui/chart";
+import { FormDialog } from "../ui/dialog";
+import { Button, Card, Empty, Failed, Field, Loading, Meter, When } from "../ui/parts";
+import { Head } from "../ui/shell";
+
+export function LanesPage() {
+  const lanes = useResource("lanes", api.lanes, changed.lanes);
+  const stats = useResource("stats", api.stats, changed.stats);
+  const [pausing, setPausing] = useState<Lane | null>(null);
+  const [editing, setEditing] = useState<Lane | null>(null);
+  const age = new Map(stats.data?.lanes.map((lane) => [lane.name, lane.oldest_age]));
+
+  return (
+    <>
+      <Head title="Lanes" />
+      {lanes.problem && <Failed problem={lanes.problem} retry={lanes.reload} />}
+      {!lanes.data && !lanes.problem && <Loading />}
+      {lanes.data && !lanes.data.items.length && (
+        <Card>
+          <Empty icon="lanes" title="There is no lane yet">
+            A lane appears with its first task.
+          </Empty>
+        </Card>
+      )}
+      <div class="lanes">
+        {lanes.data?.items.map((lane) => (
+          <LaneCard
+            key={lane.name}
+            lane={lane}
+            age={age.get(lane.name) ?? null}
+            reload={lanes.reload}
+            onPause={() => setPausing(lane)}
+            onEdit={() => setEditing(lane)}
+          />
+        ))}
+      </div>
+      {pausing && (
+        <PauseDialog lane={pausing} reload={lanes.reload} onClose={() => setPausing(null)} />
+      )}
+      {editing && (
+        <LaneDialog lane={editing} reload={lanes.reload} onClose={() => setEditing(null)} />
+      )}
+    </>
+  );
+}
+
+interface LaneCardProps {
+  lane: Lane;
+  age: number | null;
+  reload: () => void;
+  onPause: () => void;
+  onEdit: () => void;
+}
+
+function LaneCard({ lane, age, reload, onPause, onEdit }: LaneCardProps) {
+  const full = lane.capacity !== null && lane.running >= lane.capacity;
+  const depth = samples.value.slice(-150).map((sample) => {
+    const then = sample.lanes[lane.name];
+    return then ? then.queued + then.pending : 0;
+  });
+  const resume = async () => {
+    await attempt(() => api.resumeLane(lane.name), `Lane ${lane.name} goes on`);
+    reload();
+  };
+  return (
+    <section class={`card lane ${lane.paused ? "is-paused" : ""}`} data-row tabIndex={-1}>
+      <header>
+        <h2>
+          <Link to={toLane(lane.name)}>{lane.name}</Link>
+        </h2>
+        <div class="aside">
+          {mayAct.value && (
+            <>
+              <Button icon="settings" tone="quiet" small label={`Settings of ${lane.name}`} onClick={onEdit} />
+              {lane.paused ? (
+                <Button icon="play" tone="primary" small onClick={resume}>
+                  Resume
+                </Button>
+              ) : (
+                <Button icon="pause" small onClick={onPause}>
+                  Pause
+                </Button>
+              )}
+            </>
+          )}
+        </div>
+      </header>
+      <div class="lane-room">
+        <div>
+          <span class="figure">{number(lane.running)}</span>
+          <span class="faint"> of </span>
+          <Capacity lane={lane} reload={reload} />
+          <span class="faint"> running</span>
+        </div>
+        <Meter value={lane.running} of={lane.capacity} tone={full ? "full" : ""} />
+      </div>
+      <dl class="lane-figures">
+        <div>
+          <dt>queued</dt>
+          <dd>{short(lane.queued)}</dd>
+        </div>
+        <div>
+          <dt>pending</dt>
+          <dd>{short(lane.pending)}</dd>
+        </div>
+        <div>
+          <dt>oldest</dt>
+          <dd>{age ? duration(age) : "–"}</dd>
+        </div>
+        <Spark values={depth} color="queued" />
+      </dl>
+      <footer>
+        {lane.paused ? (
+          <span class="paused-note">
+            Paused{lane.paused_reason && `: ${lane.paused_reason}`}
+            {lane.paused_until && (
+              <>
+                {" "}
+                · resumes <When at={lane.paused_until} />
+              </>
+            )}
+          </span>
+        ) : (
+          <span class="faint">{rules(lane)}</span>
+        )}
+      </footer>
+    </section>
+  );
+}
+
+function rules(lane: Lane): string {
+  const told: string[] = [{ priority: "by priority", fifo: "first in, first out", fair: "fair by group" }[lane.order]];
+  if (lane.rate) told.push(`${number(lane.rate.starts)} in ${duration(lane.rate.seconds)}`);
+  if (lane.max_depth !== null) told.push(`at most ${short(lane.max_depth)} wait`);
+  if (lane.ageing !== null) told.push(`ages every ${duration(lane.ageing)}`);
+  return told.join(" · ");
+}
+
+/** The capacity, changed by its buttons or by typing; empty means no limit. */
+function Capacity({ lane, reload }: { lane: Lane; reload: () => void }) {
+  const [typed, setTyped] = useState<string | null>(null);
+  if (!mayAct.value) return <span class="figure">{lane.capacity ?? "∞"}</span>;
+  const set = async (capacity: number | null) => {
+    setTyped(null);
+    if (capacity === lane.capacity) return;
+    const told = capacity === null ? "has no limit" : `has capacity ${number(capacity)}`;
+    await attempt(() => api.changeLane(lane.name, { capacity }), `Lane ${lane.name} ${told}`);
+    reload();
+  };
+  const commit = () => typed !== null && set(typed.trim() === "" ? null : Math.max(0, Math.floor(Number(typed)) || 0));
+  return (
+    <span class="stepper">
+      <button
+        type="button"
+        aria-label={`Less capacity for ${lane.name}`}
+        disabled={lane.capacity === 0}
+        onClick={() => set(Math.max(0, (lane.capacity ?? lane.running + 1) - 1))}
+      >
+        −
+      </button>
+      <input
+        inputMode="numeric"
+        aria-label={`Capacity of ${lane.name}`}
+        placeholder="∞"
+        value={typed ?? lane.capacity ?? ""}
+        onInput={(event) => setTyped(event.currentTarget.value)}
+        onBlur={commit}
+        onKeyDown={(event) => {
+          if (event.key === "Enter") event.currentTarget.blur();
+          if (event.key === "Escape") setTyped(null);
+        }}
+      />
+      <button
+        type="button"
+        aria-label={`More capacity for ${lane.name}`}
+        onClick={() => set((lane.capacity ?? lane.running) + 1)}
+      >
+        +
+      </button>
+    </span>
+  );
+}
+
+interface LaneDialogProps {
+  lane: Lane;
+  reload: () => void;
+  onClose: () => void;
+}
+
+const FOR = [
+  ["", "Until somebody resumes it"],
+  ["900", "15 minutes"],
+  ["3600", "1 hour"],
+  ["28800", "8 hours"],
+  ["86400", "1 day"],
+] as const;
+
+function PauseDialog({ lane, reload, onClose }: LaneDialogProps) {
+  const [reason, setReason] = useState("");
+  const [seconds, setSeconds] = useState("");
+  const pause = async () => {
+    const done = await attempt(
+      () => api.pauseLane(lane.name, reason.trim(), seconds ? Number(seconds) : null),
+      `Lane ${lane.name} is paused`,
+    );
+    reload();
+    return done;
+  };
+  return (
+    <FormDialog title={`Pause ${lane.name}`} action="Pause" onSubmit={pause} onClose={onClose}>
+      <p>Nothing new starts in this lane; what runs goes on, and tasks can still be enqueued.</p>
+      <Field label="Reason">
+        <input value={reason} onInput={(event) => setReason(event.currentTarget.value)} />
+      </Field>
+      <Field label="For">
+        <select value={seconds} onChange={(event) => setSeconds(event.currentTarget.value)}>
+          {FOR.map(([value, label]) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </Field>
+    </FormDialog>
+  );
+}
+
+function LaneDialog({ lane, reload, onClose }: LaneDialogProps) {
+  const [depth, setDepth] = useState(lane.max_depth?.toString() ?? "");
+  const [order, setOrder] = useState(lane.order);
+  const [ageing, setAgeing] = useState(lane.ageing?.toString() ?? "");
+  const [starts, setStarts] = useState(lane.rate?.starts.toString() ?? "");
+  const [seconds, setSeconds] = useState((lane.rate?.seconds ?? 1).toString());
+  const [burst, setBurst] = useState((lane.rate?.burst ?? 1).toString());
+  const figure = (text: string) => (text.trim() === "" ? null : Number(text));
+  const save = async () => {
+    const rate: Rate | null = starts
+      ? { starts: Number(starts), seconds: Number(seconds), burst: Number(burst) }
+      : null;
+    const change: LaneChange = { max_depth: figure(depth), rate, ageing: figure(ageing) };
+    if (order !== lane.order) change.order = order;
+    const done = await attempt(() => api.changeLane(lane.name, change), `Lane ${lane.name} saved`);
+    reload();
+    return done;
+  };
+  const text = (value: string, set: (value: string) => void) => (
+    <input
+      type="number"
+      min="0"
+      step="any"
+      placeholder="none"
+      value={value}
+      onInput={(event) => set(event.currentTarget.value)}
+    />
+  );
+  return (
+    <FormDialog title={`Lane ${lane.name}`} action="Save" onSubmit={save} onClose={onClose}>
+      <Field label="Order">
+        <select
+          value={order}
+          onChange={(event) => setOrder(event.currentTarget.value as Lane["order"])}
+        >
+          <option value="priority">By priority, then arrival</option>
+          <option value="fifo">First in, first out</option>
+          <option value="fair">Fair: groups in rotation</option>
+        </select>
+      </Field>
+      <div class="fields">
+        <Field label="Most waiting">{text(depth, setDepth)}</Field>
+        <Field label="Ageing (s a step)">{text(ageing, setAgeing)}</Field>
+      </div>
+      <div class="fields">
+        <Field label="Starts">{text(starts, setStarts)}</Field>
+        <Field label="in seconds">{text(seconds, setSeconds)}</Field>
+        <Field label="burst">{text(burst, setBurst)}</Field>
+      </div>
+    </FormDialog>
+  );
+}
