@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --no-input --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: demo test thorough check bench spec crash lock clean help
+.PHONY: demo test thorough test-browser web screens dist check bench spec crash lock clean help
 .DELETE_ON_ERROR:
 
 demo: $(READY) ## run the demonstration
@@ -19,7 +19,20 @@ demo: $(READY) ## run the demonstration
 	$(BIN)/python examples/downloads.py
 
 test: $(READY) ## run the tests; ARGS="-k fencing" passes options on to pytest
-	$(BIN)/python -m pytest -n 4 --dist=loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -n 4 --dist=loadfile --no-loadscope-reorder --ignore=tests/browser $(ARGS)
+
+web: $(READY) ## build the dashboard into the package
+	@$(BIN)/python tools/build_dashboard.py
+
+test-browser: web ## drive the dashboard in a real Chromium, which is installed if that is possible
+	@command -v chromium > /dev/null || { apt-get update -qq; apt-get install -y -qq chromium; } > /dev/null
+	$(BIN)/python -m pytest tests/browser $(ARGS)
+
+screens: web ## take the pictures of docs/screens anew
+	$(BIN)/python -m tests.browser.screens
+
+dist: web ## build the sdist and the wheel, dashboard included
+	$(BIN)/python -m build --no-isolation
 
 thorough: $(READY) ## run the random and exhaustive tests at full size; ARGS="-k postgres"; takes an hour or more
 	TASKYARD_TEST_THOROUGH=1 TASKYARD_TEST_EXAMPLES=1000 TASKYARD_TEST_GOOD=1000 \
@@ -50,12 +63,13 @@ lock: $(READY) ## pin requirements/dev.txt anew from pyproject.toml; ARGS=--upgr
 		--all-extras --group dev $(ARGS) -o requirements/dev.txt pyproject.toml > /dev/null
 
 clean: ## remove everything that make has made, .venv too
-	rm -rf .venv .venv-peers build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-peers build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis \
+		web/node_modules src/taskyard/server/static
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' \
-		| while IFS="$$(printf '\t')" read -r name text; do printf '  %-8s %s\n' "$$name" "$$text"; done
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' \
+		| while IFS="$$(printf '\t')" read -r name text; do printf '  %-12s %s\n' "$$name" "$$text"; done
 
 $(READY): requirements/dev.txt pyproject.toml
 	@command -v $(PYTHON) > /dev/null || { \

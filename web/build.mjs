@@ -22,7 +22,7 @@ const { metafile } = await build({
   jsx: "automatic",
   jsxImportSource: "preact",
   loader: { ".woff2": "file" },
-  legalComments: "linked",
+  legalComments: "none",
   metafile: true,
   outdir: assets,
 });
@@ -33,6 +33,14 @@ const icon = await readFile(join(here, "src/icon.svg"));
 const iconName = `icon-${createHash("sha256").update(icon).digest("hex").slice(0, 8)}.svg`;
 await mkdir(assets, { recursive: true });
 await writeFile(join(assets, iconName), icon);
+
+// Whose work is in the bundle, and on what terms: it is handed on with it.
+const packages = Object.keys(metafile.inputs).map((path) => path.match(/^node_modules\/((?:@[^/]+\/)?[^/]+)/)?.[1]);
+const terms = [...new Set(packages.filter(Boolean))].sort().map(async (name) => {
+  const text = await readFile(join(here, "node_modules", name, "LICENSE"), "utf8");
+  return `${name}\n\n${text.trim()}\n`;
+});
+await writeFile(join(target, "licenses.txt"), (await Promise.all(terms)).join(`\n${"-".repeat(80)}\n\n`));
 
 const shell = (await readFile(join(here, "index.html"), "utf8"))
   .replace("{icon}", iconName)

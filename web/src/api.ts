@@ -10,10 +10,9 @@ import type {
   Kind,
   Lane,
   LaneChange,
-  LogLine,
   Node,
   Page,
-  Sample,
+  Series,
   Session,
   Stats,
   TaskSummary,
@@ -73,14 +72,13 @@ export const api = {
 
   yard: () => get<YardView>("yard"),
   stats: () => get<Stats>("stats"),
-  series: (minutes: number) => get<{ samples: Sample[] }>("stats/series", { minutes }),
+  series: (minutes: number) => get<Series>("stats/series", { minutes }),
   pauseYard: () => post<null>("queue/pause", { scope: "all" }),
   resumeYard: () => post<null>("queue/resume", { scope: "all" }),
 
   tasks: (filter: Filter, q: string, cursor: string | null, limit = 50) =>
     get<Page<TaskSummary>>("tasks", { ...filter, q, cursor, limit }),
   task: (id: string) => get<TaskView>(`tasks/${named(id)}`),
-  logs: (id: string) => get<Page<LogLine>>(`tasks/${named(id)}/logs`),
   act: (id: string, action: Action, priority?: number) =>
     post<null>(`tasks/${named(id)}/${action}`, priority == null ? {} : { priority }),
   actOnAll: (action: Action, filter: Filter, dry_run: boolean) =>

@@ -1,6 +1,7 @@
 /** The event stream: it tells what has changed, and the pages ask for what they show. */
 
 import { API, api } from "./api";
+import { patience } from "./resource";
 import { addSample, changed, complain, connection, readYard, samples, session } from "./store";
 import type { Sample } from "./types";
 
@@ -13,6 +14,7 @@ let pause = SHORTEST;
 let retry = 0;
 let watchdog = 0;
 let yardAsked = 0;
+let yardPause = patience(0);
 
 export function connect(): void {
   disconnect();
@@ -83,17 +85,19 @@ async function again(): Promise<void> {
 
 function everything(): void {
   readYard().catch(complain);
-  api.series(60).then((series) => (samples.value = series.samples), complain);
+  api.series(60).then((series) => (samples.value = series.points), complain);
   for (const sort of Object.values(changed)) sort.value += 1;
 }
 
-/** Counts are read at most once a second, however much happens. */
+/** However much happens, counts are read at most once a second, and less often if that is slow. */
 function yardSoon(): void {
   if (yardAsked) return;
-  yardAsked = window.setTimeout(() => {
+  yardAsked = window.setTimeout(async () => {
+    const asked = Date.now();
+    await readYard().catch(complain);
+    yardPause = patience(Date.now() - asked);
     yardAsked = 0;
-    readYard().catch(complain);
-  }, 1000);
+  }, yardPause);
 }
 
 /** A page that nobody sees asks for nothing; it catches up when it is seen again. */

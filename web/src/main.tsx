@@ -45,18 +45,35 @@ function Page() {
   }
 }
 
+/** Find out who is here, however long the server takes to answer. */
+async function begin(): Promise<void> {
+  try {
+    session.value = await api.session();
+  } catch (error) {
+    if (error instanceof Problem && error.status === 401) session.value = null;
+    else {
+      connection.value = "lost";
+      setTimeout(begin, 2000);
+    }
+  }
+}
+
+function Unreachable() {
+  return (
+    <main class="login">
+      <Empty icon="alert" title="Not connected">
+        The server does not answer. Trying again…
+      </Empty>
+    </main>
+  );
+}
+
 function App() {
   const [help, setHelp] = useState(false);
   const known = session.value;
 
   useEffect(() => {
-    api.session().then(
-      (found) => (session.value = found),
-      (error: unknown) => {
-        session.value = null;
-        if (error instanceof Problem && error.status !== 401) connection.value = "lost";
-      },
-    );
+    void begin();
   }, []);
   useEffect(() => {
     if (!known) return;
@@ -74,7 +91,7 @@ function App() {
     };
   }, [known?.name, known?.role]);
 
-  if (known === undefined) return null;
+  if (known === undefined) return connection.value === "lost" ? <Unreachable /> : null;
   if (known === null) return <LoginPage />;
   return (
     <Shell>

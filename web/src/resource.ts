@@ -12,7 +12,9 @@ export interface Resource<T> {
   reload: () => void;
 }
 
-const AT_MOST_EVERY = 1000;
+/** How long to wait before asking again for what took so many milliseconds: a server that is busy
+ * is not kept busy by those who watch it. */
+export const patience = (took: number) => Math.max(1000, 5 * took);
 
 /** `key` names what is fetched: a new one is fetched at once. `on` tells of changes. */
 export function useResource<T>(
@@ -27,16 +29,18 @@ export function useResource<T>(
     problem: null,
   });
   const [loading, setLoading] = useState(true);
-  const latest = useRef({ key, fetch, hold, at: 0, timer: 0 });
+  const latest = useRef({ key, fetch, hold, next: 0, timer: 0 });
   Object.assign(latest.current, { key, fetch, hold });
 
   const load = useCallback(() => {
     const asked = latest.current.key;
-    latest.current.at = Date.now();
+    const began = Date.now();
+    latest.current.next = began + patience(0);
     setLoading(true);
     latest.current.fetch().then(
       (data) => {
         if (latest.current.key !== asked) return;
+        latest.current.next = Date.now() + patience(Date.now() - began);
         setLoading(false);
         show({ key: asked, data, problem: null });
       },
@@ -56,7 +60,7 @@ export function useResource<T>(
   useEffect(() => {
     const state = latest.current;
     if (!version || state.timer) return;
-    const wait = Math.max(0, state.at + AT_MOST_EVERY - Date.now());
+    const wait = Math.max(0, state.next - Date.now());
     state.timer = window.setTimeout(() => {
       state.timer = 0;
       if (!state.hold && !document.hidden) load();

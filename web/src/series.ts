@@ -1,15 +1,16 @@
 /** From samples to points of a chart: as many as there is room for. */
 
-import type { Sample } from "./types";
+import type { Sample, Times } from "./types";
 
 export interface Point {
   at: number; // seconds
-  enqueued: number; // a second
+  finished: number; // a second
   completed: number;
   failed: number;
   retried: number;
   wait: (number | null)[]; // p50, p95, p99
   run: (number | null)[];
+  waiting: number;
   lanes: { [name: string]: number }; // waiting
   running: number;
 }
@@ -17,39 +18,44 @@ export interface Point {
 const POINTS = 150;
 
 export function points(samples: Sample[], minutes: number): Point[] {
-  const last = samples.length ? Date.parse(samples[samples.length - 1]!.at) : 0;
-  const recent = samples.filter((sample) => Date.parse(sample.at) > last - minutes * 60_000);
-  const width = Math.max(1, Math.round((minutes * 30) / POINTS));
-  const found: Point[] = [];
-  for (let end = recent.length; end > 0; end -= width)
-    found.unshift(point(recent.slice(Math.max(0, end - width), end)));
-  return found;
+  if (!samples.length) return [];
+  const last = Date.parse(samples[samples.length - 1]!.at);
+  const width = (minutes * 60_000) / POINTS;
+  const groups: Sample[][] = [];
+  let group = -1;
+  for (const sample of samples) {
+    const age = last - Date.parse(sample.at);
+    if (age >= minutes * 60_000) continue;
+    const place = Math.floor(age / width);
+    if (place !== group) groups.push([]);
+    group = place;
+    groups[groups.length - 1]!.push(sample);
+  }
+  return groups.map(point);
 }
 
 function point(samples: Sample[]): Point {
   const last = samples[samples.length - 1]!;
-  const seconds = total(samples, (sample) => sample.seconds) || 1;
-  const rate = (of: (sample: Sample) => number) => total(samples, of) / seconds;
+  const mean = (of: (sample: Sample) => number) =>
+    samples.reduce((sum, sample) => sum + of(sample), 0) / samples.length;
   const lanes = Object.entries(last.lanes);
   return {
     at: Date.parse(last.at) / 1000,
-    enqueued: rate((sample) => sample.enqueued),
-    completed: rate((sample) => sample.completed),
-    failed: rate((sample) => sample.failed),
-    retried: rate((sample) => sample.retried),
+    finished: mean((sample) => sample.finished_per_second),
+    completed: mean((sample) => sample.completed_per_second),
+    failed: mean((sample) => sample.failed_per_second),
+    retried: mean((sample) => sample.retried_per_second),
     wait: worst(samples.map((sample) => sample.wait)),
     run: worst(samples.map((sample) => sample.run)),
+    waiting: last.queued + last.pending,
     lanes: Object.fromEntries(lanes.map(([name, lane]) => [name, lane.queued + lane.pending])),
-    running: lanes.reduce((sum, [, lane]) => sum + lane.running, 0),
+    running: last.running,
   };
 }
 
-const total = (samples: Sample[], of: (sample: Sample) => number) =>
-  samples.reduce((sum, sample) => sum + (of(sample) || 0), 0);
-
 /** Percentiles cannot be added up: of several samples the worst is shown, never hidden. */
-function worst(times: (Sample["wait"] | undefined)[]): (number | null)[] {
-  const known = times.filter((time) => time != null);
+function worst(times: Times[]): (number | null)[] {
+  const known = times.filter((time) => time.count > 0);
   if (!known.length) return [null, null, null];
   return (["p50", "p95", "p99"] as const).map((p) => Math.max(...known.map((time) => time[p])));
 }

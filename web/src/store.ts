@@ -13,12 +13,13 @@ export const mayAct = computed(() => /operator|admin/.test(session.value?.role ?
 
 export const yard = signal<YardView | null>(null);
 export const samples = signal<Sample[]>([]);
-export const SAMPLES_KEPT = 1800;
+const KEPT = 3600_000; // milliseconds
 
 export function addSample(sample: Sample): void {
   const kept = samples.value;
   if (kept.length && kept[kept.length - 1]!.at >= sample.at) return;
-  samples.value = [...kept.slice(1 - SAMPLES_KEPT), sample];
+  const first = kept.findIndex(({ at }) => Date.parse(at) > Date.parse(sample.at) - KEPT);
+  samples.value = [...kept.slice(Math.max(0, first)), sample];
 }
 
 // --- whether we hear of changes ---
@@ -33,6 +34,9 @@ export const changed = {
   nodes: signal(0),
   stats: signal(0),
 };
+
+/** Progress is told by no event of its own: who shows tasks looks with each sample, too. */
+export const tasksMoved = computed(() => changed.tasks.value + changed.stats.value);
 
 /** The server's clock less ours, in milliseconds, so that "3 s ago" is right on any machine. */
 const ahead = signal(0);

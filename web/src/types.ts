@@ -73,13 +73,6 @@ export interface Attempt {
   error: TaskError | null;
 }
 
-export interface LogLine {
-  at: string;
-  attempt: number;
-  level: string;
-  message: string;
-}
-
 export interface TaskView extends TaskSummary {
   payload: Json;
   result: Json;
@@ -213,9 +206,7 @@ export interface KindStats {
 }
 
 export interface LaneStats {
-  name: string;
-  depth: number;
-  running: number;
+  lane: string;
   oldest_age: number | null;
 }
 
@@ -224,18 +215,24 @@ export interface Stats {
   lanes: LaneStats[];
 }
 
-/** One sample: counts are since the sample before, percentiles of what ended since then. */
+/** One look at the yard; rates and times are of the last seconds. */
 export interface Sample {
   at: string;
-  seconds: number;
-  enqueued: number;
-  completed: number;
-  failed: number;
-  retried: number;
-  cancelled: number;
-  wait: { p50: number; p95: number; p99: number } | null;
-  run: { p50: number; p95: number; p99: number } | null;
+  queued: number;
+  pending: number;
+  running: number;
+  finished_per_second: number; // attempts that ended, in any way
+  completed_per_second: number;
+  failed_per_second: number;
+  retried_per_second: number;
+  wait: Times;
+  run: Times;
   lanes: { [name: string]: { queued: number; pending: number; running: number } };
+}
+
+export interface Series {
+  every: number; // seconds
+  points: Sample[];
 }
 
 export interface Kind {

@@ -17,7 +17,7 @@ export function LanesPage() {
   const stats = useResource("stats", api.stats, changed.stats);
   const [pausing, setPausing] = useState<Lane | null>(null);
   const [editing, setEditing] = useState<Lane | null>(null);
-  const age = new Map(stats.data?.lanes.map((lane) => [lane.name, lane.oldest_age]));
+  const age = new Map(stats.data?.lanes.map((lane) => [lane.lane, lane.oldest_age]));
 
   return (
     <>

@@ -94,7 +94,6 @@ function Tiles({ found }: { found: Point[] }) {
     recent.reduce((sum, point) => sum + of(point), 0) / (recent.length || 1);
   const latest = (of: (point: Point) => number | null | undefined) =>
     found.map(of).findLast((value) => value != null);
-  const waiting = (point: Point) => Object.values(point.lanes).reduce((sum, n) => sum + n, 0);
   const wait = latest((point) => point.wait[1]);
   const run = latest((point) => point.run[1]);
   const last = found[found.length - 1];
@@ -108,11 +107,11 @@ function Tiles({ found }: { found: Point[] }) {
         color="completed"
       />
       <Tile
-        name="Enqueued"
-        value={figure(mean((point) => point.enqueued))}
+        name="Failed"
+        value={figure(mean((point) => point.failed))}
         unit="/s"
-        values={found.map((point) => point.enqueued)}
-        color="accent"
+        values={found.map((point) => point.failed)}
+        color="failed"
       />
       <Tile
         name="Running"
@@ -122,8 +121,8 @@ function Tiles({ found }: { found: Point[] }) {
       />
       <Tile
         name="Waiting"
-        value={short(last ? waiting(last) : 0)}
-        values={found.map(waiting)}
+        value={short(last?.waiting ?? 0)}
+        values={found.map((point) => point.waiting)}
         color="queued"
       />
       <Tile
@@ -167,7 +166,7 @@ function Charts({ found }: { found: Point[] }) {
       </Card>
     );
   const perSecond = (value: number) => `${figure(value)}/s`;
-  const rates = (of: "completed" | "enqueued" | "failed" | "retried") =>
+  const rates = (of: "completed" | "finished" | "failed" | "retried") =>
     found.map((point) => point[of]);
   const charts: { title: string; format: (value: number) => string; lines: Line[] }[] = [
     {
@@ -175,7 +174,7 @@ function Charts({ found }: { found: Point[] }) {
       format: perSecond,
       lines: [
         { label: "completed", color: "--completed", values: rates("completed"), fill: true },
-        { label: "enqueued", color: "--c1", values: rates("enqueued") },
+        { label: "attempts", color: "--c1", values: rates("finished") },
       ],
     },
     {
@@ -191,8 +190,8 @@ function Charts({ found }: { found: Point[] }) {
       title: "Failures",
       format: perSecond,
       lines: [
-        { label: "retried", color: "--queued", values: rates("retried"), bars: true },
-        { label: "failed", color: "--failed", values: rates("failed"), bars: true },
+        { label: "retried", color: "--queued", values: rates("retried"), fill: true },
+        { label: "failed", color: "--failed", values: rates("failed"), fill: true },
       ],
     },
     { title: "Wait time", format: duration, lines: percentiles(found, "wait") },

@@ -2,10 +2,10 @@
 
 import { useState } from "preact/hooks";
 import { api } from "../api";
-import { between, duration, moment, number, progress as told, since } from "../format";
+import { between, duration, number, progress as told, since } from "../format";
 import { useResource } from "../resource";
 import { go, Link, toKind, toLane, toTask } from "../router";
-import { attempt, changed, mayAct, now } from "../store";
+import { attempt, mayAct, now, tasksMoved } from "../store";
 import type { Action, TaskError, TaskView } from "../types";
 import { FormDialog } from "../ui/dialog";
 import {
@@ -24,7 +24,7 @@ import { Head } from "../ui/shell";
 import { Timeline } from "../ui/timeline";
 
 export function TaskPage({ id }: { id: string }) {
-  const found = useResource(id, () => api.task(id), changed.tasks);
+  const found = useResource(id, () => api.task(id), tasksMoved);
   const task = found.data;
   if (found.problem) return <Failed problem={found.problem} retry={found.reload} />;
   if (!task) return <Loading rows={10} />;
@@ -65,7 +65,6 @@ export function TaskPage({ id }: { id: string }) {
               <JsonBlock value={task.checkpoint} />
             </Card>
           )}
-          <Logs id={task.id} />
         </div>
         <Facts task={task} />
       </div>
@@ -198,24 +197,6 @@ export function ErrorCard({ error }: { error: TaskError }) {
           <pre tabIndex={0}>{error.stack}</pre>
         </div>
       )}
-    </Card>
-  );
-}
-
-function Logs({ id }: { id: string }) {
-  const logs = useResource(id, () => api.logs(id).catch(() => null), changed.tasks);
-  if (!logs.data?.items.length) return null;
-  return (
-    <Card title="Log">
-      <ol class="log">
-        {logs.data.items.map((line, at) => (
-          <li key={at} class={line.level}>
-            <time dateTime={line.at}>{moment(line.at)}</time>
-            <span class="faint">{line.attempt}</span>
-            <code>{line.message}</code>
-          </li>
-        ))}
-      </ol>
     </Card>
   );
 }

@@ -5,7 +5,7 @@ import { api } from "../api";
 import { between, duration, number, plural, short, since } from "../format";
 import { useResource } from "../resource";
 import { go, Link, query, toTask, withQuery } from "../router";
-import { changed, mayAct, now, yard } from "../store";
+import { mayAct, now, tasksMoved, yard } from "../store";
 import { type Action, type Filter, STATES, type State, type TaskSummary } from "../types";
 import { BulkDialog, type Bulk } from "../ui/bulk";
 import { Button, Card, Empty, Failed, Loading, ProgressBar, StateBadge, When } from "../ui/parts";
@@ -34,7 +34,7 @@ export function TasksPage() {
   const found = useResource(
     params.toString(),
     () => api.tasks(filter, q, cursor),
-    changed.tasks,
+    tasksMoved,
     bulk !== null,
   );
   const items = found.data?.items ?? [];

@@ -10,7 +10,6 @@ export interface Line {
   color: string; // a CSS variable
   values: (number | null)[];
   fill?: boolean;
-  bars?: boolean;
 }
 
 interface ChartProps {
@@ -80,7 +79,6 @@ function options(
     grid: { stroke: resolve("--line"), width: 1 },
     ticks: { show: false },
   };
-  const bars = uPlot.paths.bars!({ size: [0.7, 8], gap: 1 });
   const smooth = uPlot.paths.spline!();
   return {
     width: element.clientWidth,
@@ -99,10 +97,10 @@ function options(
       ...lines.map((line) => ({
         label: line.label,
         stroke: resolve(line.color),
-        fill: line.fill || line.bars ? resolve(line.color, line.bars ? 0.85 : 0.12) : undefined,
-        width: line.bars ? 0 : 1.5,
+        fill: line.fill ? resolve(line.color, 0.12) : undefined,
+        width: 1.5,
         points: { show: false },
-        paths: line.bars ? bars : smooth,
+        paths: smooth,
         spanGaps: true,
       })),
     ],

@@ -149,11 +149,13 @@ export function Copy({ text, children }: { text: string; children?: ComponentChi
   const [copied, setCopied] = useState(false);
   const timer = useRef(0);
   const copy = async () => {
-    await navigator.clipboard?.writeText(text);
+    await navigator.clipboard.writeText(text);
     setCopied(true);
     clearTimeout(timer.current);
     timer.current = window.setTimeout(() => setCopied(false), 1500);
   };
+  // Browsers have a clipboard only where the page came safely: loopback or TLS.
+  if (!navigator.clipboard) return <>{children}</>;
   return (
     <button type="button" class="copy" onClick={copy} title="Copy">
       {children}
