@@ -35,12 +35,17 @@ await mkdir(assets, { recursive: true });
 await writeFile(join(assets, iconName), icon);
 
 // Whose work is in the bundle, and on what terms: it is handed on with it.
-const packages = Object.keys(metafile.inputs).map((path) => path.match(/^node_modules\/((?:@[^/]+\/)?[^/]+)/)?.[1]);
+const packages = Object.keys(metafile.inputs).map(
+  (path) => path.match(/^node_modules\/((?:@[^/]+\/)?[^/]+)/)?.[1],
+);
 const terms = [...new Set(packages.filter(Boolean))].sort().map(async (name) => {
   const text = await readFile(join(here, "node_modules", name, "LICENSE"), "utf8");
   return `${name}\n\n${text.trim()}\n`;
 });
-await writeFile(join(target, "licenses.txt"), (await Promise.all(terms)).join(`\n${"-".repeat(80)}\n\n`));
+await writeFile(
+  join(target, "licenses.txt"),
+  (await Promise.all(terms)).join(`\n${"-".repeat(80)}\n\n`),
+);
 
 const shell = (await readFile(join(here, "index.html"), "utf8"))
   .replace("{icon}", iconName)

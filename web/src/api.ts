@@ -82,7 +82,11 @@ export const api = {
   act: (id: string, action: Action, priority?: number) =>
     post<null>(`tasks/${named(id)}/${action}`, priority == null ? {} : { priority }),
   actOnAll: (action: Action, filter: Filter, dry_run: boolean) =>
-    post<{ matched: number; done: number; more: boolean }>("tasks/actions", { action, filter, dry_run }),
+    post<{ matched: number; done: number; more: boolean }>("tasks/actions", {
+      action,
+      filter,
+      dry_run,
+    }),
   enqueue: (task: { kind: string; params: Json; [option: string]: Json }) =>
     post<{ id: string; outcome: string }>("tasks", task),
 

@@ -69,5 +69,10 @@ export function useResource<T>(
   useEffect(() => () => clearTimeout(latest.current.timer), []);
 
   // The page before stays to be seen while the next one comes: no flicker.
-  return { data: shown.data, problem: shown.key === key ? shown.problem : null, loading, reload: load };
+  return {
+    data: shown.data,
+    problem: shown.key === key ? shown.problem : null,
+    loading,
+    reload: load,
+  };
 }

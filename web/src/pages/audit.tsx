@@ -47,12 +47,16 @@ export function AuditPage() {
                     <td class="nowrap faint">
                       <time dateTime={line.at}>{moment(line.at)}</time>
                     </td>
-                    <td data-label="Who" class={line.actor === "system" ? "faint" : "strong"}>{line.actor}</td>
+                    <td data-label="Who" class={line.actor === "system" ? "faint" : "strong"}>
+                      {line.actor}
+                    </td>
                     <td data-label="Did">{line.action}</td>
                     <td data-label="To">
                       <Subject line={line} />
                     </td>
-                    <td data-label="Detail" class="detail">{line.detail}</td>
+                    <td data-label="Detail" class="detail">
+                      {line.detail}
+                    </td>
                   </tr>
                 ))}
               </tbody>
@@ -90,7 +94,12 @@ export function AuditPage() {
 function Subject({ line }: { line: Audited }) {
   const at = line.subject.indexOf(":");
   const [sort, name] = at < 0 ? ["", ""] : [line.subject.slice(0, at), line.subject.slice(at + 1)];
-  if (sort === "task") return <Link to={toTask(name)}><code>{name}</code></Link>;
+  if (sort === "task")
+    return (
+      <Link to={toTask(name)}>
+        <code>{name}</code>
+      </Link>
+    );
   if (sort === "lane") return <Link to={toLane(name)}>lane {name}</Link>;
   return <>{line.subject}</>;
 }

@@ -79,7 +79,9 @@ function Table({ crons, reload, onEdit }: TableProps) {
             <tr key={cron.name} data-row tabIndex={-1} class={cron.paused ? "gone" : ""}>
               <td>
                 <b>{cron.name}</b>
-                <small class="faint block">{cron.declared ? "declared by the program" : "made here"}</small>
+                <small class="faint block">
+                  {cron.declared ? "declared by the program" : "made here"}
+                </small>
               </td>
               <td data-label="Schedule">
                 <code class="schedule">{cron.schedule}</code>
@@ -90,7 +92,13 @@ function Table({ crons, reload, onEdit }: TableProps) {
                 <small class="faint block">{cron.lane}</small>
               </td>
               <td data-label="Missed ticks" class="faint">
-                {{ skip: "skipped", one: "the last is started", all: "all are started" }[cron.catch_up]}
+                {
+                  {
+                    skip: "skipped",
+                    one: "the last is started",
+                    all: "all are started",
+                  }[cron.catch_up]
+                }
               </td>
               <td data-label="Last" class="right">
                 <When at={cron.last_at} />

@@ -63,13 +63,24 @@ export function KindsPage() {
                           </span>
                         ))}
                       </td>
-                      <td data-label="Timeout" class="right">{kind.timeout ? duration(kind.timeout) : "–"}</td>
-                      <td data-label="Retries" class="right">{kind.retries ?? "–"}</td>
-                      <td data-label="Ended" class="right">{short(fare?.count ?? 0)}</td>
-                      <td data-label="Success" class={`right ${(fare?.success ?? 1) < 0.95 ? "bad" : ""}`}>
+                      <td data-label="Timeout" class="right">
+                        {kind.timeout ? duration(kind.timeout) : "–"}
+                      </td>
+                      <td data-label="Retries" class="right">
+                        {kind.retries ?? "–"}
+                      </td>
+                      <td data-label="Ended" class="right">
+                        {short(fare?.count ?? 0)}
+                      </td>
+                      <td
+                        data-label="Success"
+                        class={`right ${(fare?.success ?? 1) < 0.95 ? "bad" : ""}`}
+                      >
                         {fare?.success == null ? "–" : percent(fare.success)}
                       </td>
-                      <td data-label="Run p95" class="right">{fare?.run.count ? duration(fare.run.p95) : "–"}</td>
+                      <td data-label="Run p95" class="right">
+                        {fare?.run.count ? duration(fare.run.p95) : "–"}
+                      </td>
                       <td class="right">
                         {mayAct.value && (
                           <Button
@@ -98,6 +109,8 @@ export function KindsPage() {
   );
 }
 
+const HIDDEN = '"***"'; // what the server shows of a secret
+
 type Schema = { [name: string]: Json };
 
 const properties = (kind: Kind): Schema => (kind.parameters.properties ?? {}) as Schema;
@@ -108,7 +121,10 @@ function skeleton(kind: Kind): Json {
   const blank = { string: "", integer: 0, number: 0, boolean: false, array: [], object: {} };
   return Object.fromEntries(
     Object.entries(properties(kind)).map(([name, schema]) => {
-      const { default: preset, type } = schema as { default?: Json; type?: keyof typeof blank };
+      const { default: preset, type } = schema as {
+        default?: Json;
+        type?: keyof typeof blank;
+      };
       return [name, preset ?? (type ? (blank[type] ?? null) : null)];
     }),
   );
@@ -149,7 +165,13 @@ function EnqueueDialog({ kind, onClose }: { kind: Kind; onClose: () => void }) {
   };
   const rows = Math.min(14, Math.max(4, params.split("\n").length));
   return (
-    <FormDialog title={`Enqueue ${kind.name}`} action="Enqueue" onSubmit={enqueue} onClose={onClose}>
+    <FormDialog
+      title={`Enqueue ${kind.name}`}
+      action="Enqueue"
+      disabled={params.includes(HIDDEN)}
+      onSubmit={enqueue}
+      onClose={onClose}
+    >
       <Field label="Parameters (JSON)">
         <textarea
           class="mono"
@@ -159,6 +181,9 @@ function EnqueueDialog({ kind, onClose }: { kind: Kind; onClose: () => void }) {
           onInput={(event) => setParams(event.currentTarget.value)}
         />
       </Field>
+      {params.includes(HIDDEN) && (
+        <p class="bad">What stands as *** was hidden, being secret. Fill it in again.</p>
+      )}
       <div class="fields">
         <Field label="Priority">
           <input

@@ -80,7 +80,13 @@ function LaneCard({ lane, age, reload, onPause, onEdit }: LaneCardProps) {
         <div class="aside">
           {mayAct.value && (
             <>
-              <Button icon="settings" tone="quiet" small label={`Settings of ${lane.name}`} onClick={onEdit} />
+              <Button
+                icon="settings"
+                tone="quiet"
+                small
+                label={`Settings of ${lane.name}`}
+                onClick={onEdit}
+              />
               {lane.paused ? (
                 <Button icon="play" tone="primary" small onClick={resume}>
                   Resume
@@ -138,7 +144,9 @@ function LaneCard({ lane, age, reload, onPause, onEdit }: LaneCardProps) {
 }
 
 function rules(lane: Lane): string {
-  const told: string[] = [{ priority: "by priority", fifo: "first in, first out", fair: "fair by group" }[lane.order]];
+  const told: string[] = [
+    { priority: "by priority", fifo: "first in, first out", fair: "fair by group" }[lane.order],
+  ];
   if (lane.rate) told.push(`${number(lane.rate.starts)} in ${duration(lane.rate.seconds)}`);
   if (lane.max_depth !== null) told.push(`at most ${short(lane.max_depth)} wait`);
   if (lane.ageing !== null) told.push(`ages every ${duration(lane.ageing)}`);
@@ -156,7 +164,8 @@ function Capacity({ lane, reload }: { lane: Lane; reload: () => void }) {
     await attempt(() => api.changeLane(lane.name, { capacity }), `Lane ${lane.name} ${told}`);
     reload();
   };
-  const commit = () => typed !== null && set(typed.trim() === "" ? null : Math.max(0, Math.floor(Number(typed)) || 0));
+  const commit = () =>
+    typed !== null && set(typed.trim() === "" ? null : Math.max(0, Math.floor(Number(typed)) || 0));
   return (
     <span class="stepper">
       <button

@@ -173,7 +173,12 @@ function Charts({ found }: { found: Point[] }) {
       title: "Throughput",
       format: perSecond,
       lines: [
-        { label: "completed", color: "--completed", values: rates("completed"), fill: true },
+        {
+          label: "completed",
+          color: "--completed",
+          values: rates("completed"),
+          fill: true,
+        },
         { label: "attempts", color: "--c1", values: rates("finished") },
       ],
     },
@@ -327,7 +332,9 @@ function Failures() {
                 <span class="faint">
                   <When at={task.ended_at} />
                 </span>
-                <code>{task.error ? `${task.error.type}: ${task.error.message}` : task.reason}</code>
+                <code>
+                  {task.error ? `${task.error.type}: ${task.error.message}` : task.reason}
+                </code>
               </Link>
             </li>
           ))}

@@ -53,7 +53,12 @@ export function TasksPage() {
     <>
       <Head title="Tasks">
         {mayAct.value && (selected.size > 0 || !q) && (
-          <Actions count={selected.size} filter={filter} tasks={items.filter((task) => selected.has(task.id))} act={act} />
+          <Actions
+            count={selected.size}
+            filter={filter}
+            tasks={items.filter((task) => selected.has(task.id))}
+            act={act}
+          />
         )}
       </Head>
       <States chosen={filter.state} />
@@ -164,8 +169,20 @@ function Filters({ filter, q }: { filter: Filter; q: string }) {
   const any = q || filter.kind || filter.lane || filter.key;
   return (
     <div class="filters">
-      <Chooser label="Kind" any="Any kind" value={filter.kind} choices={kinds.sort()} onChoose={(value) => set("kind", value)} />
-      <Chooser label="Lane" any="Any lane" value={filter.lane} choices={names.sort()} onChoose={(value) => set("lane", value)} />
+      <Chooser
+        label="Kind"
+        any="Any kind"
+        value={filter.kind}
+        choices={kinds.sort()}
+        onChoose={(value) => set("kind", value)}
+      />
+      <Chooser
+        label="Lane"
+        any="Any lane"
+        value={filter.lane}
+        choices={names.sort()}
+        onChoose={(value) => set("lane", value)}
+      />
       <input
         key={filter.key}
         class={filter.key ? "set" : ""}

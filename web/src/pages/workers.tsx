@@ -109,8 +109,12 @@ function Table({ nodes, onDrain }: { nodes: Node[]; onDrain: (node: Node) => voi
                   </span>
                 </span>
               </td>
-              <td data-label="CPU" class="right">{node.usage ? `${(node.usage.cpu * 100).toFixed(0)} %` : "–"}</td>
-              <td data-label="Memory" class="right">{node.usage ? bytes(node.usage.memory) : "–"}</td>
+              <td data-label="CPU" class="right">
+                {node.usage ? `${(node.usage.cpu * 100).toFixed(0)} %` : "–"}
+              </td>
+              <td data-label="Memory" class="right">
+                {node.usage ? bytes(node.usage.memory) : "–"}
+              </td>
               <td data-label="Kinds" class="chips">
                 {[...node.kinds.slice(0, 6), ...node.capabilities].map((name) => (
                   <span key={name} class="chip">

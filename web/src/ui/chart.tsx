@@ -89,7 +89,13 @@ function options(
     hooks: { setCursor: [(plot) => point(plot.cursor.idx ?? null)] },
     scales: { y: { range: (_plot, _low, high) => [0, high > 0 ? high * 1.12 : 1] } },
     axes: [
-      { ...axis, grid: { show: false }, size: 24, space: 80, values: (_p, at) => at.map(hours) },
+      {
+        ...axis,
+        grid: { show: false },
+        size: 24,
+        space: 80,
+        values: (_p, at) => at.map(hours),
+      },
       { ...axis, size: 56, space: 32, values: (_p, at) => at.map(format) },
     ],
     series: [
@@ -125,7 +131,12 @@ export function Spark({ values, color }: { values: number[]; color: string }) {
   const y = (value: number) => (23 - (value / high) * 21).toFixed(1);
   const line = values.map((value, at) => `${x(at)},${y(value)}`).join(" ");
   return (
-    <svg class={`spark ${color}`} viewBox="0 0 100 24" preserveAspectRatio="none" aria-hidden="true">
+    <svg
+      class={`spark ${color}`}
+      viewBox="0 0 100 24"
+      preserveAspectRatio="none"
+      aria-hidden="true"
+    >
       <polygon points={`0,24 ${line} 100,24`} />
       <polyline points={line} />
     </svg>

@@ -39,7 +39,16 @@ interface ButtonProps {
 }
 
 /** A button that cannot be pressed again while what it does is under way. */
-export function Button({ icon, label, tone, small, disabled, type, onClick, children }: ButtonProps) {
+export function Button({
+  icon,
+  label,
+  tone,
+  small,
+  disabled,
+  type,
+  onClick,
+  children,
+}: ButtonProps) {
   const [busy, setBusy] = useState(false);
   const press = async () => {
     setBusy(true);
@@ -175,7 +184,8 @@ export function JsonBlock({ value }: { value: Json }) {
   );
 }
 
-const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+const TOKEN =
+  /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
 function coloured(text: string): ComponentChildren[] {
   const parts: ComponentChildren[] = [];

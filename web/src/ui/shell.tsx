@@ -5,7 +5,17 @@ import { useEffect, useState } from "preact/hooks";
 import { api } from "../api";
 import { short } from "../format";
 import { go, Link, path, query, toTask } from "../router";
-import { attempt, connection, dismiss, mayAct, nextTheme, notes, session, theme, yard } from "../store";
+import {
+  attempt,
+  connection,
+  dismiss,
+  mayAct,
+  nextTheme,
+  notes,
+  session,
+  theme,
+  yard,
+} from "../store";
 import { Dialog } from "./dialog";
 import { Icon, type IconName } from "./icons";
 import { KEYS } from "./keyboard";
@@ -35,7 +45,11 @@ export function Shell({ children }: { children: ComponentChildren }) {
         <ul>
           {PAGES.map((page) => (
             <li key={page.to}>
-              <Link to={page.to} current={isCurrent(page.to)} title={`${page.name} (g ${page.key})`}>
+              <Link
+                to={page.to}
+                current={isCurrent(page.to)}
+                title={`${page.name} (g ${page.key})`}
+              >
                 <Icon name={page.icon} />
                 <span>{page.name}</span>
                 <Count of={page.to} />

@@ -83,7 +83,12 @@ function Row({ attempt, wait, run, share }: RowProps) {
             </code>
           )}
           {error?.stack && (
-            <button type="button" class="linklike" aria-expanded={open} onClick={() => setOpen(!open)}>
+            <button
+              type="button"
+              class="linklike"
+              aria-expanded={open}
+              onClick={() => setOpen(!open)}
+            >
               {open ? "hide" : "stack"}
             </button>
           )}
@@ -107,7 +112,17 @@ function toneOf(attempt: Attempt): string {
   return "failed";
 }
 
-function Bars({ share, wait, run, tone }: { share: (at: number) => number; wait: Span; run?: Span; tone?: string }) {
+function Bars({
+  share,
+  wait,
+  run,
+  tone,
+}: {
+  share: (at: number) => number;
+  wait: Span;
+  run?: Span;
+  tone?: string;
+}) {
   const place = ({ from, to }: Span) => ({
     left: `${share(from) * 100}%`,
     width: `${(share(to) - share(from)) * 100}%`,
