@@ -55,8 +55,9 @@ async function call<T>(method: string, path: string, query?: Query, body?: unkno
   const text = await answer.text();
   const data: unknown = isJson(answer) && text ? JSON.parse(text) : null;
   if (answer.ok) return data as T;
-  const told = (data ?? {}) as { code?: string; title?: string; detail?: string };
-  const message = told.detail || told.title || `The server answered ${answer.status}.`;
+  const told = (data ?? {}) as { [name: string]: string | undefined };
+  const where = told.path ? ` (${told.path})` : "";
+  const message = (told.detail || told.title || `The server answered ${answer.status}.`) + where;
   throw new Problem(answer.status, told.code ?? "", message);
 }
 

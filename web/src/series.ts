@@ -20,12 +20,13 @@ const POINTS = 150;
 export function points(samples: Sample[], minutes: number): Point[] {
   if (!samples.length) return [];
   const last = Date.parse(samples[samples.length - 1]!.at);
-  const width = (minutes * 60_000) / POINTS;
+  const shown = Math.min(minutes * 60_000, last - Date.parse(samples[0]!.at));
+  const width = Math.max(1, shown / POINTS);
   const groups: Sample[][] = [];
   let group = -1;
   for (const sample of samples) {
     const age = last - Date.parse(sample.at);
-    if (age >= minutes * 60_000) continue;
+    if (age > shown) continue;
     const place = Math.floor(age / width);
     if (place !== group) groups.push([]);
     group = place;

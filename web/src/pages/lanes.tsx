@@ -1,6 +1,6 @@
 /** Lanes: how full each is; capacity and pause are changed in place. */
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { api } from "../api";
 import { duration, number, short } from "../format";
 import { useResource } from "../resource";
@@ -156,23 +156,34 @@ function rules(lane: Lane): string {
 /** The capacity, changed by its buttons or by typing; empty means no limit. */
 function Capacity({ lane, reload }: { lane: Lane; reload: () => void }) {
   const [typed, setTyped] = useState<string | null>(null);
-  if (!mayAct.value) return <span class="figure">{lane.capacity ?? "∞"}</span>;
-  const set = async (capacity: number | null) => {
+  // What was asked for last is shown, and counted on from, before the server has said so.
+  const [asked, setAsked] = useState<{ capacity: number | null } | null>(null);
+  useEffect(() => setAsked(null), [lane.capacity]);
+  const { capacity } = asked ?? lane;
+  if (!mayAct.value) return <span class="figure">{capacity ?? "∞"}</span>;
+
+  const set = async (wanted: number | null) => {
     setTyped(null);
-    if (capacity === lane.capacity) return;
-    const told = capacity === null ? "has no limit" : `has capacity ${number(capacity)}`;
-    await attempt(() => api.changeLane(lane.name, { capacity }), `Lane ${lane.name} ${told}`);
+    if (wanted === capacity) return;
+    setAsked({ capacity: wanted });
+    const told = wanted === null ? "has no limit" : `has capacity ${number(wanted)}`;
+    const change = () => api.changeLane(lane.name, { capacity: wanted });
+    if (!(await attempt(change, `Lane ${lane.name} ${told}`))) setAsked(null);
     reload();
   };
-  const commit = () =>
-    typed !== null && set(typed.trim() === "" ? null : Math.max(0, Math.floor(Number(typed)) || 0));
+  const commit = () => {
+    if (typed === null) return;
+    const wanted = typed.trim() === "" ? null : Math.floor(Number(typed));
+    if (wanted === null || wanted >= 0) void set(wanted);
+    else setTyped(null);
+  };
   return (
     <span class="stepper">
       <button
         type="button"
         aria-label={`Less capacity for ${lane.name}`}
-        disabled={lane.capacity === 0}
-        onClick={() => set(Math.max(0, (lane.capacity ?? lane.running + 1) - 1))}
+        disabled={capacity === 0}
+        onClick={() => set(Math.max(0, (capacity ?? lane.running + 1) - 1))}
       >
         −
       </button>
@@ -180,7 +191,7 @@ function Capacity({ lane, reload }: { lane: Lane; reload: () => void }) {
         inputMode="numeric"
         aria-label={`Capacity of ${lane.name}`}
         placeholder="∞"
-        value={typed ?? lane.capacity ?? ""}
+        value={typed ?? capacity ?? ""}
         onInput={(event) => setTyped(event.currentTarget.value)}
         onBlur={commit}
         onKeyDown={(event) => {
@@ -191,7 +202,7 @@ function Capacity({ lane, reload }: { lane: Lane; reload: () => void }) {
       <button
         type="button"
         aria-label={`More capacity for ${lane.name}`}
-        onClick={() => set((lane.capacity ?? lane.running) + 1)}
+        onClick={() => set((capacity ?? lane.running) + 1)}
       >
         +
       </button>

@@ -50,6 +50,9 @@ export function LoginPage() {
         <Button type="submit" tone="primary">
           Log in
         </Button>
+        <small class="faint">
+          Another one: <code>taskyard token add NAME --role operator</code>
+        </small>
       </form>
     </main>
   );

@@ -63,6 +63,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         <header class="top">
           <Search />
           <YardSwitch />
+          <Own />
           <Live />
         </header>
         <Banner />
@@ -101,11 +102,6 @@ function Count({ of }: { of: string }) {
 }
 
 function Foot() {
-  const icon = ({ system: "system", light: "sun", dark: "moon" } as const)[theme.value];
-  const leave = async () => {
-    await attempt(api.logout, "");
-    session.value = null;
-  };
   return (
     <footer>
       <div class="who">
@@ -115,9 +111,23 @@ function Foot() {
           {yard.value && ` · ${yard.value.store} · ${yard.value.version}`}
         </small>
       </div>
+      <Own />
+    </footer>
+  );
+}
+
+/** What concerns only the one who looks. */
+function Own() {
+  const icon = ({ system: "system", light: "sun", dark: "moon" } as const)[theme.value];
+  const leave = async () => {
+    await attempt(api.logout, "");
+    session.value = null;
+  };
+  return (
+    <div class="own">
       <Button icon={icon} tone="quiet" label={`Theme: ${theme.value}`} onClick={nextTheme} />
       <Button icon="leave" tone="quiet" label="Log out" onClick={leave} />
-    </footer>
+    </div>
   );
 }
 
