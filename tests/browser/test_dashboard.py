@@ -70,6 +70,7 @@ def test_the_capacity_of_a_lane_is_changed_in_place(visit: Visit, page: Page, si
     assert site.lane("downloads")["capacity"] is None
 
 
+@pytest.mark.spec("lifecycle-6", part="dashboard")
 def test_a_lane_is_paused_with_a_reason_and_goes_on(visit: Visit, page: Page, site: Site) -> None:
     site.enqueue("download", subscription=1)
     visit.open("lanes")
@@ -206,17 +207,18 @@ def test_parameters_that_do_not_fit_are_refused_with_the_reason(visit: Visit, pa
 def test_a_cron_is_made_paused_and_deleted(visit: Visit, page: Page) -> None:
     visit.open("cron")
     page.get_by_role("button", name="New").click()
-    page.get_by_label("Name").fill("nightly")
-    page.get_by_label("Schedule").fill("0 2 * * *")
-    page.get_by_label("Starts").select_option("download")
-    page.get_by_label("Parameters").fill('{"subscription": 1}')
-    page.get_by_role("button", name="Save").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name").fill("nightly")
+    dialog.get_by_label("Schedule").fill("0 2 * * *")
+    dialog.get_by_label("Starts").select_option("download")
+    dialog.get_by_label("Parameters").fill('{"subscription": 1}')
+    dialog.get_by_role("button", name="Save").click()
     row = page.get_by_role("row").filter(has_text="nightly")
     expect(row).to_contain_text("0 2 * * *")
     row.get_by_label("Pause nightly").click()
     expect(row).to_contain_text("paused")
     row.get_by_label("Edit nightly").click()
-    page.get_by_role("button", name="Delete").click()
+    dialog.get_by_role("button", name="Delete").click()
     expect(row).to_have_count(0)
 
 
