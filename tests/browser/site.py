@@ -61,7 +61,14 @@ async def serve(folder: Path, port: int) -> None:
     worker = yard.worker(slots=8, node_id="worker-1")
     await worker.start()
     server = Announced(
-        uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", access_log=False),
+        uvicorn.Config(
+            app,
+            host="127.0.0.1",
+            port=port,
+            log_level="error",
+            access_log=False,
+            timeout_graceful_shutdown=1,  # for those who watch events
+        ),
         {role: app.keyring.issue(role, role, days=1, by="test")[0] for role in Role},
     )
     loop = asyncio.get_running_loop()
@@ -93,7 +100,7 @@ def _until_stdin_ends(loop: asyncio.AbstractEventLoop, server: uvicorn.Server) -
     sys.stdin.read()
 
     def leave() -> None:
-        server.should_exit = server.force_exit = True
+        server.should_exit = True
 
     with contextlib.suppress(RuntimeError):  # it has left already
         loop.call_soon_threadsafe(leave)

@@ -95,8 +95,8 @@ function Table({ nodes, onDrain }: { nodes: Node[]; onDrain: (node: Node) => voi
               <td>
                 <b>{node.id}</b>
                 {node.host && (
-                  <small class="faint block">
-                    {node.host} · pid {node.pid}
+                  <small class="faint block" title={node.host}>
+                    {node.host.split(" ")[0]} · pid {node.pid}
                   </small>
                 )}
               </td>

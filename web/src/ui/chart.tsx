@@ -79,7 +79,6 @@ function options(
     grid: { stroke: resolve("--line"), width: 1 },
     ticks: { show: false },
   };
-  const smooth = uPlot.paths.spline!();
   return {
     width: element.clientWidth,
     height: HEIGHT,
@@ -106,7 +105,6 @@ function options(
         fill: line.fill ? resolve(line.color, 0.12) : undefined,
         width: 1.5,
         points: { show: false },
-        paths: smooth,
         spanGaps: true,
       })),
     ],
