@@ -8,7 +8,7 @@ from typing import Literal, Protocol, TypeVar
 
 import msgspec
 
-from taskyard.domain.clock import Instant, as_instant
+from taskyard.domain.clock import FIRST, LAST, Instant, as_instant
 from taskyard.domain.errors import InvalidOption
 from taskyard.domain.task import Clash, Dedup, OnFailure, Until
 
@@ -97,7 +97,12 @@ def choice(option: str, kind: type[E], given: str | None) -> E | None:
 
 
 def instant(option: str, moment: datetime | None) -> Instant | None:
+    if moment is None:
+        return None
     try:
-        return None if moment is None else as_instant(moment)
+        at = as_instant(moment)
     except ValueError as error:
         raise InvalidOption(f"{option}: {error}") from None
+    if not FIRST <= at <= LAST:
+        raise InvalidOption(f"{option} is not within the years 1 to 9999: {moment}")
+    return at

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from taskyard.domain.clock import FIRST, LAST
 from taskyard.domain.errors import InvalidOption, PayloadTooLarge
 from taskyard.domain.task import (
     MAX_KEYS,
@@ -65,6 +66,8 @@ def test_each_new_task_has_its_own_id() -> None:
         {"group": "g" * MAX_NAME},
         {"delay": 0},
         {"run_at": 1},
+        {"run_at": FIRST, "deadline": LAST},
+        {"requires": ("gpu",), "depends_on": ("a",)},
         {"max_charged": 1},
         {"payload": "x" * MAX_PAYLOAD_BYTES},
         {"dedup": Dedup("once")},
@@ -89,6 +92,11 @@ def test_what_a_store_can_run_is_let_through(options: dict[str, Any]) -> None:
         ({"keys": ("k" * 201,)}, "key is longer than 200"),
         ({"group": "g" * 201}, "group is longer than 200"),
         ({"kind": "a\nb"}, "cannot be printed"),
+        ({"group": "a\x00"}, "group .* cannot be printed"),
+        ({"requires": ("a\x00",)}, "capability .* cannot be printed"),
+        ({"requires": ("",)}, "capability must not be empty"),
+        ({"depends_on": ("a\x00",)}, "depends_on .* cannot be printed"),
+        ({"depends_on": ("",)}, "depends_on must not be empty"),
         ({"keys": ("a\x00",)}, "cannot be printed"),
         ({"keys": tuple(f"k{n}" for n in range(17))}, "at most 16 keys, not 17"),
         ({"keys": ("a", "b", "a")}, "named twice: a, b, a"),
@@ -106,6 +114,8 @@ def test_what_a_store_can_run_is_let_through(options: dict[str, Any]) -> None:
         ({"delay": 1, "run_at": 1}, "either delay or run_at"),
         ({"run_at": 2**63}, "run_at"),
         ({"deadline": 2**63}, "deadline"),
+        ({"run_at": FIRST - 1}, "years 1 to 9999"),
+        ({"deadline": LAST + 1}, "years 1 to 9999"),
     ],
     ids=str,
 )

@@ -12,8 +12,9 @@ SECOND: Instant = 1_000_000
 LONGEST = 100 * 365 * 86_400.0
 """Seconds. No wait is longer, so that every instant fits every store's numbers."""
 
+FIRST: Instant = -62_135_596_800 * SECOND
 LAST: Instant = 253_402_300_799 * SECOND
-"""The last second a datetime can show."""
+"""The first and the last second a datetime can show in UTC."""
 
 
 def micros(seconds: float) -> Instant:

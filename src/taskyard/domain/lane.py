@@ -67,11 +67,23 @@ class LaneChange(msgspec.Struct, frozen=True, kw_only=True):
             )
         if isinstance(self.rate, Rate):
             self.rate.check()
+        if self.paused_reason is not None:
+            _check_reason(self.paused_reason)
         if isinstance(self.ageing, int | float) and not 0 < self.ageing <= LONGEST:
             raise InvalidOption(
                 f"ageing is the seconds that count as one step of priority: more than 0, or none, "
                 f"not {self.ageing:g}"
             )
+
+
+def _check_reason(text: str) -> None:
+    """No store keeps a NUL, nor what is no Unicode."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidOption(f"reason cannot be written as UTF-8: {text!r}") from None
+    if "\0" in text:
+        raise InvalidOption(f"reason contains a NUL: {text!r}")
 
 
 class KeyRule(msgspec.Struct, frozen=True):

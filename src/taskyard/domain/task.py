@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
-from taskyard.domain.clock import LAST, LONGEST, Instant
+from taskyard.domain.clock import FIRST, LAST, LONGEST, Instant
 from taskyard.domain.errors import InvalidOption, PayloadTooLarge
 from taskyard.domain.node import Hold, Lease
 from taskyard.domain.state import Reason, State
@@ -103,10 +103,8 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
         check_name("kind", self.kind)
         check_name("lane", self.lane)
         check_name("id", self.id)
-        if self.keys or self.dedup is not None or self.depends_on:
+        if self.keys or self.dedup is not None or self.depends_on or self.group or self.requires:
             self._check_names()
-        if len(self.group) > MAX_NAME:
-            raise InvalidOption(f"group is longer than {MAX_NAME} characters")
         check_priority(self.priority)
         if not 0 < self.timeout <= LONGEST:
             raise InvalidOption(
@@ -136,11 +134,17 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidOption(f"the same key is named twice: {', '.join(self.keys)}")
         if self.dedup is not None:
             check_name("dedup key", self.dedup.key)
+        if self.group:
+            check_name("group", self.group)
+        for capability in self.requires:
+            check_name("capability", capability)
         if len(self.depends_on) > MAX_DEPENDENCIES:
             raise InvalidOption(
                 f"a task depends on at most {MAX_DEPENDENCIES:,} others, not "
                 f"{len(self.depends_on):,}; let tasks in between gather them"
             )
+        for task_id in self.depends_on:
+            check_name("id in depends_on", task_id)
         if len(set(self.depends_on)) != len(self.depends_on):
             raise InvalidOption("depends_on names the same task twice")
         if self.id in self.depends_on:
@@ -154,7 +158,7 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
         if self.delay is not None and self.run_at is not None:
             raise InvalidOption("give either delay or run_at, not both")
         for what, instant in (("run_at", self.run_at), ("deadline", self.deadline)):
-            if instant is not None and not -LAST <= instant <= LAST:
+            if instant is not None and not FIRST <= instant <= LAST:
                 raise InvalidOption(f"{what} is not within the years 1 to 9999: {instant}")
 
 
