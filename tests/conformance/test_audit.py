@@ -138,6 +138,19 @@ async def test_the_happy_path_is_not_written_down(store: Store) -> None:
     assert lines(await store.audit()) == []
 
 
+@pytest.mark.spec("lifecycle-17", "security-18")
+async def test_what_is_done_elsewhere_can_be_written_down(store: Store) -> None:
+    await store.note("make_token", "token:1", "admin <b>ann</b> ü", actor="api:ann")
+    await store.note("revoke_token", "token:1", "", actor="system")
+
+    revoked, made = await store.audit()
+
+    assert (made.actor, made.action, made.subject) == ("api:ann", "make_token", "token:1")
+    assert made.detail == "admin <b>ann</b> ü"
+    assert (revoked.actor, revoked.detail) == ("system", "")
+    assert revoked.no > made.no
+
+
 @pytest.mark.spec("lifecycle-17")
 async def test_lines_carry_the_time_of_the_store(store: Store, time: StoreTime) -> None:
     await time.advance(1000)

@@ -349,6 +349,9 @@ class Store(Protocol):
     async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
         """Who did what, newest first."""
 
+    async def note(self, action: str, subject: str, detail: str, *, actor: str) -> None:
+        """Put a line on the audit trail, about something that is done outside of the store."""
+
     # --- copying ---
 
     async def export(self, *, after: int | None = None, limit: int = 100) -> list[Moved]:

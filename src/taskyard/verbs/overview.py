@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from taskyard.domain.clock import micros
+from taskyard.domain.errors import InvalidOption, NotFound
 from taskyard.domain.lane import Audited
 from taskyard.domain.node import Node
 from taskyard.domain.retention import Pruned
@@ -16,6 +17,7 @@ from taskyard.store.port import Check
 from taskyard.verbs.base import DEFAULT_ACTOR, Ground
 
 DAY = timedelta(days=1)
+LONGEST_NOTE = 1000  # characters of each part of a line of the audit trail
 
 
 class OverviewVerbs(Ground):
@@ -32,6 +34,28 @@ class OverviewVerbs(Ground):
 
     async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
         return await self.store.audit(limit=limit, before=before)
+
+    async def note(
+        self, action: str, subject: str, detail: str = "", *, actor: str = DEFAULT_ACTOR
+    ) -> None:
+        """Put a line on the audit trail, about something that is done outside of the store."""
+        for what, text in (("action", action), ("subject", subject), ("detail", detail)):
+            if len(text) > LONGEST_NOTE or not text.isprintable():
+                raise InvalidOption(f"{what} is one line of at most {LONGEST_NOTE} characters")
+        await self.store.note(action, subject, detail, actor=actor)
+
+    async def drain_node(self, node_id: str, *, actor: str = DEFAULT_ACTOR) -> Node:
+        """Let a worker claim no more; what it runs goes on."""
+        node = await self._node(node_id)
+        await self.store.note("drain", f"node:{node.id}", f"lease {node.lease}", actor=actor)
+        await self.store.drain(node.lease)
+        return await self._node(node_id)
+
+    async def _node(self, node_id: str) -> Node:
+        found = next((node for node in await self.store.nodes() if node.id == node_id), None)
+        if found is None:
+            raise NotFound(f"there is no worker {node_id}")
+        return found
 
     async def prune(
         self,

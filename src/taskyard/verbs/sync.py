@@ -104,7 +104,9 @@ class SyncYard(_OnBridge):
 
     statistics = _blocking(EveryVerb.statistics)
     nodes = _blocking(EveryVerb.nodes)
+    drain_node = _blocking(EveryVerb.drain_node)
     audit = _blocking(EveryVerb.audit)
+    note = _blocking(EveryVerb.note)
     prune = _blocking(EveryVerb.prune)
     diagnose = _blocking(EveryVerb.diagnose)
 

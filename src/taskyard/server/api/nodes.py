@@ -5,9 +5,8 @@ from __future__ import annotations
 import msgspec
 from litestar import Router, get, post
 
-from taskyard.domain.errors import NotFound
 from taskyard.domain.node import Node, NodeState, Usage
-from taskyard.server.asks import InPath, TheYard, operator, viewer
+from taskyard.server.asks import Actor, InPath, TheYard, operator, viewer
 from taskyard.server.words import Moment, iso, name_in
 
 
@@ -38,15 +37,9 @@ async def list_nodes(yard: TheYard) -> Nodes:
 
 
 @post("/{node:str}/drain", opt=operator, status_code=200, summary="Let a worker claim no more")
-async def drain_node(yard: TheYard, node: InPath) -> NodeView:
+async def drain_node(yard: TheYard, actor: Actor, node: InPath) -> NodeView:
     """What it runs goes on."""
-    name = name_in(node)
-    found = next((one for one in await yard.nodes() if one.id == name), None)
-    if found is None:
-        raise NotFound(f"there is no worker {name}")
-    await yard.store.drain(found.lease)
-    after = next((one for one in await yard.nodes() if one.id == name), found)
-    return node_view(after)
+    return node_view(await yard.drain_node(name_in(node), actor=actor))
 
 
 def node_view(node: Node) -> NodeView:

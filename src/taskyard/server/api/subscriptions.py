@@ -12,7 +12,7 @@ from taskyard.domain.errors import NotFound
 from taskyard.domain.task import TaskQuery, check_name
 from taskyard.server import cursor as cursors
 from taskyard.server.api.create import Created, CreateTask, create
-from taskyard.server.asks import InPath, Limit, TheYard, operator, viewer
+from taskyard.server.asks import Actor, InPath, Limit, TheYard, operator, viewer
 from taskyard.server.bodies import Strict
 from taskyard.server.pages import page_of
 from taskyard.server.views import TaskPage
@@ -74,9 +74,11 @@ async def download(
     status_code=200,
     summary="Cancel everything of a subscription that has been deleted",
 )
-async def delete_subscription(yard: TheYard, subscription: InPath) -> Deleted:
-    """Done as the system, whoever asks."""
-    return Deleted(await yard.cancel_all(key=key_of(subscription), actor=SYSTEM))
+async def delete_subscription(yard: TheYard, actor: Actor, subscription: InPath) -> Deleted:
+    """Its tasks are cancelled as the system; the audit trail also has who asked."""
+    key = key_of(subscription)
+    await yard.note("delete_subscription", f"key:{key}", actor=actor)
+    return Deleted(await yard.cancel_all(key=key, actor=SYSTEM))
 
 
 def key_of(subscription: str) -> str:

@@ -11,7 +11,7 @@ from litestar.params import JSONBody
 
 from taskyard.engine.log import logger
 from taskyard.server.api.session import TheKeyring
-from taskyard.server.asks import Actor, InPath, admin
+from taskyard.server.asks import Actor, InPath, TheYard, admin
 from taskyard.server.bodies import Strict
 from taskyard.server.keyring import Issued
 from taskyard.server.roles import Role
@@ -52,20 +52,26 @@ async def list_tokens(keyring: TheKeyring) -> Tokens:
 
 
 @post("/", opt=admin, dto=Strict[NewToken], return_dto=None, summary="Make a token")
-async def make_token(keyring: TheKeyring, actor: Actor, data: JSONBody[NewToken]) -> MadeToken:
+async def make_token(
+    yard: TheYard, keyring: TheKeyring, actor: Actor, data: JSONBody[NewToken]
+) -> MadeToken:
     """The answer is the only place where it is ever shown."""
     token, made = await asyncio.to_thread(
         keyring.issue, data.name, data.role, days=data.days, by=actor
     )
     log.info("make_token", token=made.id, name=made.name, role=made.role, actor=actor)
+    await yard.note("make_token", f"token:{made.id}", f"{made.role} {made.name}", actor=actor)
     return MadeToken(**_common(made), token=token)
 
 
 @delete("/{token_id:str}", opt=admin, status_code=200, summary="Take a token back")
-async def revoke_token(keyring: TheKeyring, actor: Actor, token_id: InPath) -> TokenView:
+async def revoke_token(
+    yard: TheYard, keyring: TheKeyring, actor: Actor, token_id: InPath
+) -> TokenView:
     """Whoever is connected with it is disconnected within a second or two."""
     gone = await asyncio.to_thread(keyring.revoke, name_in(token_id), by=actor)
     log.info("revoke_token", token=gone.id, name=gone.name, actor=actor)
+    await yard.note("revoke_token", f"token:{gone.id}", f"{gone.role} {gone.name}", actor=actor)
     return TokenView(**_common(gone))
 
 

@@ -340,6 +340,10 @@ class PostgresStore:
     async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
         return await self._database.read(list[Audited], "audit", before, limit)
 
+    async def note(self, action: str, subject: str, detail: str, *, actor: str) -> None:
+        statement = "SELECT taskyard.note(taskyard.moment($1), $2, $3, $4, $5)"
+        await self._database.value(statement, self._now, actor, action, subject, detail)
+
     # --- copying ---
 
     async def export(self, *, after: int | None = None, limit: int = 100) -> list[Moved]:

@@ -382,6 +382,9 @@ class RedisStore:
     async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
         return read.audit(await self._read("audit", limit, before))
 
+    async def note(self, action: str, subject: str, detail: str, *, actor: str) -> None:
+        await self._write("note", actor, action, subject, detail)
+
     # --- copying ---
 
     async def export(self, *, after: int | None = None, limit: int = 100) -> list[Moved]:

@@ -387,6 +387,9 @@ class SqliteStore:
     async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
         return await self._read(lambda tx: read.audit(tx, limit, before))
 
+    async def note(self, action: str, subject: str, detail: str, *, actor: str) -> None:
+        await self._write(lambda tx: tx.audit(actor, [(action, subject, detail)]))
+
     # --- copying ---
 
     async def export(self, *, after: int | None = None, limit: int = 100) -> list[Moved]:
