@@ -27,6 +27,8 @@ PREFIX = "TASKYARD_"
 FILE_VARIABLE = "TASKYARD_CONFIG"  # names another file
 NOT_OURS = "TASKYARD_TEST_"  # for the tests of Taskyard itself
 DEFAULT_URL = "sqlite:///yard.db"
+SHORTEST_SECRET = 16  # bytes
+HIDDEN = "***"
 
 _AGE = re.compile(r"(\d+(?:\.\d+)?)([smhdw])", re.ASCII)
 _AGE_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -55,6 +57,17 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     memory_limit: str | None = None  # such as 2GB: a worker that needs more is drained and ends
 
 
+class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    host: str = "127.0.0.1"
+    port: int = 8321  # 0: any that is free
+    allowed_hosts: list[str] = []  # names browsers may use for it, beside those of loopback
+    folder: str = ".taskyard"  # where the secret and the list of tokens are
+    secret: str | None = None  # instead of the one in the folder
+    secure_cookie: bool = False  # for a server behind a proxy that does TLS
+    tls_cert: str | None = None
+    tls_key: str | None = None
+
+
 class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
     level: LogLevel = LogLevel.INFO
     format: LogFormat = LogFormat.TEXT
@@ -79,6 +92,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     url: str = DEFAULT_URL
     app: str | None = None  # what `taskyard worker` runs, unless it is told
     worker: WorkerSettings = WorkerSettings()
+    server: ServerSettings = ServerSettings()
     log: LogSettings = LogSettings()
     retention: RetentionSettings = RetentionSettings()
 
@@ -97,7 +111,8 @@ class Setting(msgspec.Struct, frozen=True):
         return f"Setting({self.name!r}, {_shown(self.name, self.value)}, {self.source!r})"
 
 
-_SECTIONS = ("worker", "log", "retention")
+SECRET = frozenset({"server.secret"})  # is never shown
+_SECTIONS = ("worker", "server", "log", "retention")
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -232,7 +247,9 @@ def _checked(name: str, value: Any, source: str) -> Any:
 
 
 def _shown(name: str, value: Any) -> str:
-    """Without the password in a URL."""
+    """Without secrets, also without the password in a URL."""
+    if name in SECRET:
+        return HIDDEN
     if name != "url":
         return repr(value)
     return repr(without_secrets(value)) if isinstance(value, str) else "…"
@@ -268,6 +285,16 @@ def _not_negative(number: float) -> None:
         raise InvalidOption("it must be 0 or more")
 
 
+def _port(number: int) -> None:
+    if not 0 <= number <= 65_535:
+        raise InvalidOption("a port is from 0 to 65535")
+
+
+def _long_enough(text: str | None) -> None:
+    if text is not None and len(text.encode()) < SHORTEST_SECRET:
+        raise InvalidOption(f"it must have at least {SHORTEST_SECRET} bytes")
+
+
 def _not_empty(text: str) -> None:
     if not text:
         raise InvalidOption("it must not be empty")
@@ -275,6 +302,10 @@ def _not_empty(text: str) -> None:
 
 _CHECKS: Mapping[str, Any] = {
     "url": _not_empty,
+    "host": _not_empty,
+    "port": _port,
+    "folder": _not_empty,
+    "secret": _long_enough,
     "slots": _at_least_one,
     "grace": _not_negative,
     "lease": _not_negative,

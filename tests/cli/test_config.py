@@ -87,6 +87,9 @@ def test_retention_is_as_the_file_says(tmp_path: Path) -> None:
         ("[retention]\nfailed = '3'", "an age is a number with s, m, h, d or w"),
         ("[retention]\nat = 'noon'", "a time of day is written as 02:00"),
         ("[log]\nlevel = 'loud'", "log.level = 'loud'"),
+        ("[server]\nport = 70000", "server.port = 70000: a port is from 0 to 65535"),
+        ("[server]\nhost = ''", "server.host = '': it must not be empty"),
+        ("[server]\nsecret = 'short'", "server.secret = ***: it must have at least 16 bytes"),
         ("url = ", "is not valid TOML"),
     ],
 )
@@ -160,6 +163,17 @@ def test_a_url_in_the_wrong_place_is_quoted_without_its_password(taskyard: Progr
         refused = taskyard.try_to(*words)
         assert refused.code != 0
         assert "secret" not in refused.err + refused.out
+
+
+@pytest.mark.spec("security-10")
+def test_config_shows_no_secret(taskyard: Program) -> None:
+    secret = "0123456789-and-more"
+    for shown in (
+        taskyard("config", TASKYARD_SERVER_SECRET=secret),
+        taskyard("config", "--json", TASKYARD_SERVER_SECRET=secret),
+    ):
+        assert secret not in shown
+        assert "***" in shown
 
 
 def test_a_worker_and_all_others_heed_the_file(taskyard: Program) -> None:

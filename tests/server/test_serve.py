@@ -97,7 +97,7 @@ def test_others_can_reach_it_only_with_tokens(taskyard: Program) -> None:
 BAD = {
     "no app": ((), 2),
     "no such app": (("nonsuch:yard",), 6),
-    "bad port": (("app:yard", "--port", "99999"), 6),
+    "bad port": (("app:yard", "--port", "99999"), 2),
     "half of TLS": (("app:yard", "--tls-cert", "app.py"), 6),
     "no such file": (("app:yard", "--tls-cert", "no.pem", "--tls-key", "no.key"), 6),
     "no certificate": (("app:yard", "--tls-cert", "app.py", "--tls-key", "app.py"), 6),

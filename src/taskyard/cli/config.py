@@ -8,7 +8,7 @@ from rich.table import Column
 from taskyard.cli.machine import print_json
 from taskyard.cli.render import cell, fixed, show, table
 from taskyard.cli.target import Json
-from taskyard.settings import Setting, load
+from taskyard.settings import HIDDEN, SECRET, Setting, load
 from taskyard.store.passwords import without_secrets
 
 
@@ -37,6 +37,8 @@ def config(as_json: Json = False) -> None:
 
 def _value(setting: Setting) -> object:
     value = msgspec.to_builtins(setting.value)
+    if setting.name in SECRET and value is not None:
+        return HIDDEN
     return without_secrets(value) if setting.name == "url" else value
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from taskyard.cli.application import load_yard
-from taskyard.cli.logs import set_up_logs
 from taskyard.cli.worker import given, listed, run_on_fast_loop
 from taskyard.domain.errors import ConfigurationError, InvalidOption
 from taskyard.settings import LogFormat, LogLevel, Settings, load, read_size
@@ -20,10 +19,13 @@ if TYPE_CHECKING:
 EXTRA = ("litestar", "uvicorn", "prometheus_client")
 
 Folder = Annotated[
-    Path,
-    typer.Option(metavar="PATH", help="Where the secret and the list of tokens are kept."),
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        help="Where the secret and the list of tokens are kept.",
+        show_default=".taskyard",
+    ),
 ]
-DEFAULT_FOLDER = Path(".taskyard")
 
 
 def serve(
@@ -36,8 +38,13 @@ def serve(
         ),
     ] = None,
     *,
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", help="0 for any that is free.")] = 8321,
+    host: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Where to listen.", show_default="127.0.0.1"),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(metavar="N", help="0 for any that is free.", show_default="8321")
+    ] = None,
     allowed_host: Annotated[
         list[str] | None,
         typer.Option(
@@ -46,11 +53,14 @@ def serve(
             show_default="those of loopback",
         ),
     ] = None,
-    folder: Folder = DEFAULT_FOLDER,
+    folder: Folder = None,
     tls_cert: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A certificate, for TLS.")
+        str | None,
+        typer.Option(metavar="FILE", help="A certificate, for TLS.", show_default="none"),
     ] = None,
-    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key.")] = None,
+    tls_key: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Its key.", show_default="none")
+    ] = None,
     no_worker: Annotated[bool, typer.Option("--no-worker", help="Run no tasks here.")] = False,
     slots: Annotated[
         int | None, typer.Option(metavar="N", help="Most tasks at once.", show_default="100")
@@ -82,6 +92,12 @@ def serve(
         given(
             {
                 "app": ("APP", app),
+                "server.host": ("--host", host),
+                "server.port": ("--port", port),
+                "server.allowed_hosts": ("--allowed-host", allowed_host or None),
+                "server.folder": ("--folder", folder),
+                "server.tls_cert": ("--tls-cert", tls_cert),
+                "server.tls_key": ("--tls-key", tls_key),
                 "worker.slots": ("--slots", slots),
                 "worker.kinds": ("--kinds", listed("--kinds", kinds)),
                 "worker.grace": ("--grace", grace),
@@ -90,6 +106,8 @@ def serve(
             }
         )
     ).settings
+    from taskyard.cli.logs import set_up_logs  # noqa: PLC0415 - structlog is slow to import
+
     set_up_logs(settings.log.level, settings.log.format)
     if settings.app is None:
         raise InvalidOption(
@@ -100,8 +118,19 @@ def serve(
     from taskyard.server.config import ServerConfig  # noqa: PLC0415 - the extra may be missing
     from taskyard.server.run import Bind, serve  # noqa: PLC0415
 
-    config = ServerConfig(folder=folder, allowed_hosts=tuple(allowed_host or ()))
-    bind = Bind(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
+    said = settings.server
+    config = ServerConfig(
+        folder=Path(said.folder),
+        secret=said.secret,
+        allowed_hosts=tuple(said.allowed_hosts),
+        secure_cookie=said.secure_cookie,
+    )
+    bind = Bind(
+        host=said.host,
+        port=said.port,
+        tls_cert=_path(said.tls_cert),
+        tls_key=_path(said.tls_key),
+    )
     works = not no_worker and bool(yard.registry.names)
     options = _worker_options(settings) if works else None
     run_on_fast_loop(serve(yard, config, bind, worker=options, tell=_tell))
@@ -118,6 +147,10 @@ def require_extra() -> None:
         raise ConfigurationError(
             "the server needs more packages: pip install 'taskyard[server]'"
         ) from error
+
+
+def _path(name: str | None) -> Path | None:
+    return None if name is None else Path(name)
 
 
 def _worker_options(settings: Settings) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -13,9 +14,11 @@ from rich.text import Text
 from taskyard.cli.group import group
 from taskyard.cli.machine import print_json
 from taskyard.cli.render import show
-from taskyard.cli.serve import DEFAULT_FOLDER, Folder, require_extra
+from taskyard.cli.serve import Folder, require_extra
 from taskyard.cli.target import Json, actor
 from taskyard.cli.text import one_line
+from taskyard.cli.worker import given
+from taskyard.settings import load
 
 if TYPE_CHECKING:
     from taskyard.server.keyring import Issued, Keyring
@@ -39,16 +42,17 @@ def add(
         float | None,
         typer.Option(metavar="N", help="How long it is good.", show_default="for ever"),
     ] = None,
-    folder: Folder = DEFAULT_FOLDER,
+    folder: Folder = None,
     as_json: Json = False,
 ) -> None:
     """Make a token and print it, alone on its line.
 
     It is not kept: this is the only time it is shown.
     """
+    keyring = _keyring(folder)
     from taskyard.server.roles import Role  # noqa: PLC0415 - the extra may be missing
 
-    token, made = _keyring(folder).issue(name, Role(role), days=days, by=actor())
+    token, made = keyring.issue(name, Role(role), days=days, by=actor())
     if as_json:
         print_json({**_data(made), "token": token})
     else:
@@ -56,7 +60,7 @@ def add(
 
 
 @commands.command("list")
-def list_tokens(folder: Folder = DEFAULT_FOLDER, as_json: Json = False) -> None:
+def list_tokens(folder: Folder = None, as_json: Json = False) -> None:
     """All tokens, without the tokens themselves."""
     found = [_data(one) for one in _keyring(folder).issued()]
     if as_json:
@@ -72,7 +76,7 @@ def revoke(
     token_id: Annotated[
         str, typer.Argument(metavar="ID", help="As `list` shows it.", show_default=False)
     ],
-    folder: Folder = DEFAULT_FOLDER,
+    folder: Folder = None,
     as_json: Json = False,
 ) -> None:
     """Take a token back.
@@ -86,11 +90,12 @@ def revoke(
         show(Text(_line(gone)))
 
 
-def _keyring(folder: Any) -> Keyring:
+def _keyring(folder: str | None) -> Keyring:
+    said = load(given({"server.folder": ("--folder", folder)})).settings.server
     require_extra()
-    from taskyard.server.keyring import Keyring  # noqa: PLC0415
+    from taskyard.server.keyring import Keyring  # noqa: PLC0415 - the extra may be missing
 
-    return Keyring(folder)
+    return Keyring(Path(said.folder), said.secret)
 
 
 def _data(one: Issued) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import time
 from taskyard.domain.errors import InvalidOption
 from taskyard.domain.task import check_name
 from taskyard.server.roles import Caller, Role
+from taskyard.settings import SHORTEST_SECRET
 
 PREFIX = "ty1_"
 MAX_TOKEN = 600  # characters; longer ones are not even looked at
@@ -26,8 +27,10 @@ DAY = 86_400
 
 class Signer:
     def __init__(self, secret: bytes) -> None:
-        if len(secret) < 16:
-            raise InvalidOption("the secret of a server must have at least 16 bytes")
+        if len(secret) < SHORTEST_SECRET:
+            raise InvalidOption(
+                f"the secret of a server must have at least {SHORTEST_SECRET} bytes"
+            )
         self._secret = secret
 
     def make(self, name: str, role: Role, *, days: float | None = None) -> tuple[str, Caller]:
