@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import MutableMapping
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
+from taskyard.server import limits
 from taskyard.server.api import events
 from taskyard.server.feed import Feed
 from taskyard.server.roles import Role
@@ -81,13 +85,13 @@ async def test_streams_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     place = Place(tmp_path, max_streams=1)
     await place.server.start()
     left = asyncio.Event()
-    leave = place.server.streams.leave
+    leave = events.Place.leave
 
-    def leaving() -> None:
-        leave()
+    def leaving(seat: events.Place) -> None:
+        leave(seat)
         left.set()
 
-    monkeypatch.setattr(place.server.streams, "leave", leaving)
+    monkeypatch.setattr(events.Place, "leave", leaving)
     async with listening(place) as base:
         async with watching(place, base) as first:
             await first.next()
@@ -98,6 +102,44 @@ async def test_streams_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         async with watching(place, base) as third:
             assert third.answer.status_code == 200
     await place.close()
+
+
+@pytest.mark.spec("security-11", part="HTTP")
+async def test_connections_are_bounded(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_CONNECTIONS", 2)
+    async with listening(place) as base, watching(place, base) as first:
+        await first.next()
+        async with httpx.AsyncClient(base_url=base) as other:
+            assert (await other.get("/healthz")).status_code == 503
+
+
+async def test_one_who_leaves_before_the_first_event_gives_its_place_back(place: Place) -> None:
+    token = place.tokens[Role.VIEWER]
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET",
+        "scheme": "http", "path": "/api/events", "raw_path": b"/api/events", "query_string": b"",
+        "root_path": "", "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 8321),
+        "headers": [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer {token}".encode())],
+    }  # fmt: skip
+    entered = 0
+
+    async def gone() -> dict[str, str]:
+        return {"type": "http.disconnect"}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        nonlocal entered
+        entered = max(entered, place.server.streams.open)
+
+    await place.server(scope, gone, send)
+    assert (entered, place.server.streams.open) == (1, 0)
+
+
+def test_a_place_is_given_back_once() -> None:
+    streams = events.Streams(2)
+    first, _ = streams.enter(), streams.enter()
+    first.leave()
+    first.leave()
+    assert streams.open == 1
 
 
 def test_the_feed_keeps_so_many() -> None:

@@ -70,11 +70,14 @@ async def test_it_starts_with_the_lifespan_of_another(tmp_path: Path) -> None:
     await place.close()
 
 
+PAGE = '<!doctype html><title>Taskyard</title><script src="/dashboard/assets/app-1a2b.js"></script>'
+
+
 @pytest.fixture
 def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     static = tmp_path / "static"
     (static / "assets").mkdir(parents=True)
-    (static / "index.html").write_text("<!doctype html><title>Taskyard</title>")
+    (static / "index.html").write_text(PAGE)
     (static / "assets" / "app-1a2b.js").write_text("'use strict';")
     monkeypatch.setattr(dashboard, "STATIC", static)
     dashboard._files.cache_clear()
@@ -85,7 +88,8 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("built")
 async def test_every_address_of_the_dashboard_is_the_same_page(place: Place) -> None:
     stranger = place.caller(None)
-    for path in ("/dashboard", "/dashboard/", "/dashboard/tasks", "/dashboard/tasks/a%2Fb.c"):
+    below = ("", "/", "/tasks", "/tasks/a%2Fb.c", "/tasks/order-1.2", "/index.html")
+    for path in (f"/dashboard{place}" for place in below):
         answer = await stranger.get(path)
         assert answer.status_code == 200, path
         assert "<title>Taskyard" in answer.text
@@ -96,7 +100,28 @@ async def test_every_address_of_the_dashboard_is_the_same_page(place: Place) -> 
     assert "immutable" in script.headers["Cache-Control"]
 
 
-@pytest.mark.spec("security-13", part="HTTP")
+@pytest.mark.usefixtures("built")
+async def test_below_a_prefix_the_page_finds_its_files(
+    mounted: tuple[Place, httpx.AsyncClient],
+) -> None:
+    _, client = mounted
+    for path in ("/dashboard", "/dashboard/tasks/order-1.2"):
+        page = (await client.get(f"/tools/yard{path}")).text
+        assert 'src="/tools/yard/dashboard/assets/app-1a2b.js"' in page
+    script = await client.get("/tools/yard/dashboard/assets/app-1a2b.js")
+    assert script.text == "'use strict';"
+
+
+@pytest.mark.usefixtures("built")
+async def test_a_prefix_cannot_write_into_the_page(place: Place) -> None:
+    app = FastAPI()
+    app.mount("/{tenant}", place.server)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=BASE) as client:
+        answer = await client.get("/%22%3E%3Cscript%3E/dashboard")
+    assert answer.status_code == 200
+    assert "<script>" not in answer.text
+
+
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize(
     "path",
@@ -112,7 +137,7 @@ async def test_every_address_of_the_dashboard_is_the_same_page(place: Place) -> 
 async def test_only_its_own_files_are_given_out(place: Place, path: str) -> None:
     answer = await place.caller(None).get(path)
     if answer.status_code == 200:
-        assert answer.text == "<!doctype html><title>Taskyard</title>"
+        assert answer.text == PAGE
     else:
         assert answer.status_code in (400, 401, 404)
 
@@ -124,4 +149,5 @@ async def test_a_dashboard_that_is_not_built_says_so(
     dashboard._files.cache_clear()
     answer = await place.caller(None).get("/dashboard")
     assert (answer.status_code, answer.json()["code"]) == (404, "no_dashboard")
+    assert "make web" in answer.json()["detail"]
     dashboard._files.cache_clear()

@@ -224,7 +224,7 @@ async def test_a_bad_token_is_not_made_good_by_a_cookie(place: Place) -> None:
     assert answer.status_code == 401
 
 
-@pytest.mark.spec("security-9", part="HTTP")
+@pytest.mark.spec("security-9")
 async def test_every_answer_forbids_what_it_does_not_need(place: Place) -> None:
     for path in ("/healthz", "/api/yard", "/api/nonsuch", "/api/docs", "/dashboard"):
         for role in (None, Role.VIEWER):

@@ -64,6 +64,13 @@ WRONG: dict[str, tuple[dict[str, Any], int, str, str | None]] = {
     "both times": ({**GREET, "run_at": "2030-01-01T00:00:00Z", "delay": 1}, 422,
                    "invalid_option", None),
     "bad name": ({**GREET, "lane": "a\x00b"}, 422, "invalid_option", None),
+    "bad group": ({**GREET, "group": "a\x00b"}, 422, "invalid_option", None),
+    "bad capability": ({**GREET, "requires": ["a\x00b"]}, 422, "invalid_option", None),
+    "bad dependency": ({**GREET, "depends_on": ["a\x00b"]}, 422, "invalid_option", None),
+    "before all years": ({**GREET, "run_at": "0001-01-01T00:00:00+12:00"}, 422,
+                         "invalid_option", None),
+    "after all years": ({**GREET, "deadline": "9999-12-31T23:59:59-12:00"}, 422,
+                        "invalid_option", None),
     "negative": ({**GREET, "retries": -1}, 422, "invalid_option", None),
 }  # fmt: skip
 
@@ -124,6 +131,8 @@ async def test_many_are_created_all_or_none(api: httpx.AsyncClient) -> None:
     answer = await api.post("/api/tasks/bulk", json={"tasks": [GREET, wrong]})
     assert answer.status_code == 422
     assert answer.json()["path"] == "$.tasks[1].params.name"
+    answer = await api.post("/api/tasks/bulk", json={"tasks": [wrong]})
+    assert answer.json()["path"] == "$.tasks[0].params.name"
     assert (await api.get("/api/tasks")).json()["items"] == []
     answer = await api.post("/api/tasks/bulk", json={"tasks": [GREET] * 3})
     assert answer.status_code == 201
@@ -187,7 +196,8 @@ async def test_filters_choose(api: httpx.AsyncClient) -> None:
         assert ([each["id"] for each in found["items"]], found["next"]) == (wanted, None), query
     for bad in ({"state": "nonsuch"}, {"lane": "a" * 201}):
         assert (await api.get("/api/tasks", params=bad)).status_code == 400
-    assert (await api.get("/api/tasks", params={"lane": "a\x00"})).status_code == 422
+    for name in ("lane", "q"):
+        assert (await api.get("/api/tasks", params={name: "a\x00"})).status_code == 422
 
 
 @pytest.mark.spec("lifecycle-6", part="HTTP")
@@ -223,6 +233,11 @@ async def test_what_is_done_is_audited_with_who_did_it(place: Place) -> None:
         json={"schedule": "0 * * * *", "kind": "greet", "params": {"name": "x"}},
     )
     await admin.post("/api/prune", json={})
+    lease = await place.yard.store.register(NewNode(id="w", kinds=("greet",), slots=1))
+    assert (await operator.post("/api/nodes/w/drain")).json()["state"] == "draining"
+    token = (await admin.post("/api/tokens", json={"name": "ci", "role": "viewer"})).json()
+    await admin.delete(f"/api/tokens/{token['id']}")
+    await operator.delete("/api/subscriptions/42")
     lines = (await operator.get("/api/audit")).json()["items"]
     by = {(line["actor"], line["subject"]) for line in lines}
     assert {
@@ -231,7 +246,16 @@ async def test_what_is_done_is_audited_with_who_did_it(place: Place) -> None:
         ("api:operator", "key:host:*"),
         ("api:operator", "yard"),
         ("api:operator", "cron:hourly"),
+        ("api:operator", "node:w"),
+        ("api:admin", f"token:{token['id']}"),
+        ("api:operator", "key:sub:42"),
     } <= by
+    of_token = [line for line in lines if line["subject"] == f"token:{token['id']}"]
+    assert [line["action"] for line in of_token] == ["revoke_token", "make_token"]
+    assert {line["detail"] for line in of_token} == {"viewer ci"}
+    [drained] = [line for line in lines if line["action"] == "drain"]
+    assert drained["detail"] == f"lease {lease}"
+    assert token["token"] not in str(lines)
 
 
 async def test_bulk_actions_count_first(place: Place, api: httpx.AsyncClient) -> None:

@@ -156,6 +156,14 @@ async def test_tokens_over_http(place: Place) -> None:
 
 
 @pytest.mark.spec("security-5")
+async def test_a_token_in_a_url_is_no_token(place: Place) -> None:
+    token = place.tokens[Role.ADMIN]
+    for name in ("token", "access_token", "Authorization"):
+        answer = await place.caller(None).get("/api/me", params={name: token})
+        assert answer.status_code == 401
+
+
+@pytest.mark.spec("security-5")
 async def test_tokens_are_not_logged(place: Place, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     admin = place.caller(Role.ADMIN)

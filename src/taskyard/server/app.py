@@ -150,6 +150,7 @@ def _litestar(server: Server) -> Litestar:
         },
         guards=[allowed],
         exception_handlers={
+            problems.Refusal: problems.on_refusal,
             TaskyardError: problems.on_taskyard_error,
             HTTPException: problems.on_http_error,
             Exception: problems.on_unexpected,

@@ -131,8 +131,7 @@ class Gate:
         """Why nobody's request would be taken like this."""
         if headers.hosts != 1 or _without_port(headers.host) not in self._hosts:
             return problem(400, "this server does not go by that name", code="wrong_host")
-        length = headers.content_length
-        if length and (not length.isdigit() or int(length) > limits.MAX_BODY):
+        if headers.content_length and not _is_bounded(headers.content_length):
             return problem(413, f"a request has at most {limits.MAX_BODY:,} bytes")
         if scope["method"] not in SAFE and headers.has_body and not _is_json(headers.content_type):
             return problem(415, "a body must be JSON: Content-Type: application/json")
@@ -177,6 +176,12 @@ def own_path(scope: Scope) -> tuple[str, str]:
 def _without_port(host: str) -> str:
     name, colon, port = host.rpartition(":")
     return (name if colon and port.isdigit() else host).lower()
+
+
+def _is_bounded(length: str) -> bool:
+    """A few ASCII digits: what else counts as a number is no length."""
+    plain = length.isascii() and length.isdigit() and len(length) < 20
+    return plain and int(length) <= limits.MAX_BODY
 
 
 def _is_json(content_type: str) -> bool:

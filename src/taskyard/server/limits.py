@@ -9,5 +9,6 @@ MAX_BULK = 1000  # tasks created by one request
 MAX_ACTED_ON = 1000  # tasks one bulk action changes
 MAX_COUNTED = 10_000  # tasks a dry run counts
 MAX_SEARCHED = 2000  # tasks one page of a search by text looks at
+MAX_CONNECTIONS = 1000  # open at once, at a server that runs by itself
 MAX_STREAMS = 100  # event streams open at once, of all callers
 MAX_NUMBER = 2**63 - 1  # of a row: what every store can compare with

@@ -71,14 +71,12 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     instance: str | None = None  # of something unexpected: its name in the log
 
 
-class Refusal(TaskyardError):
-    """Something the API itself refuses, with a status of its own."""
+class Refusal(Exception):
+    """What the API itself refuses, told as it is. No error of the engine: none of it knows HTTP."""
 
     def __init__(self, status: int, code: str, detail: str, *, path: str | None = None) -> None:
         super().__init__(detail)
-        self.status = status
-        self.own_code = code
-        self.path = path
+        self.problem = problem(status, detail, code=code, path=path)
 
 
 def problem(
@@ -96,8 +94,6 @@ def problem(
 
 
 def of_taskyard(error: TaskyardError) -> Problem:
-    if isinstance(error, Refusal):
-        return problem(error.status, str(error), code=error.own_code, path=error.path)
     status = next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
     text, path = placed(without_logins(str(error)))
     if path is not None and error.code == "invalid_arguments":
@@ -134,6 +130,10 @@ def on_taskyard_error(request: AnyRequest, error: TaskyardError) -> Response[Pro
     if said.status >= 500:
         log.error("refused by the store", path=request.url.path, error=str(error), code=said.code)
     return response(said)
+
+
+def on_refusal(_: AnyRequest, error: Refusal) -> Response[Problem]:
+    return response(error.problem)
 
 
 def on_http_error(request: AnyRequest, error: HTTPException) -> Response[Problem]:

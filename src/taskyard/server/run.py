@@ -17,6 +17,7 @@ import uvicorn
 
 from taskyard.domain.errors import ConfigurationError
 from taskyard.engine.log import logger
+from taskyard.server import limits
 from taskyard.server.app import Server, create_app
 from taskyard.server.config import ServerConfig
 from taskyard.verbs.working import Signals
@@ -175,6 +176,7 @@ def _uvicorn_config(server: Server, bind: Bind) -> uvicorn.Config:
         ws="none",
         ssl_certfile=bind.tls_cert,
         ssl_keyfile=bind.tls_key,
+        limit_concurrency=limits.MAX_CONNECTIONS,
         timeout_graceful_shutdown=int(LAST_ANSWERS),
     )
     try:

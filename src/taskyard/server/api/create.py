@@ -98,8 +98,7 @@ async def create_task(
 
 
 async def create(yard: Yard, asked: CreateTask) -> Response[Created]:
-    [task] = await new_tasks(yard, [asked])
-    [answer] = await yard.enqueue(task)
+    [answer] = await yard.enqueue(await new_task(yard, asked))
     if isinstance(answer, Refused):
         raise TaskRefused(answer.reason)
     return Response(_told(answer), status_code=201 if isinstance(answer, Enqueued) else 200)
@@ -117,23 +116,25 @@ async def create_tasks(yard: TheYard, data: JSONBody[CreateTasks]) -> CreatedTas
     return CreatedTasks([_told(answer) for answer in await yard.enqueue(*tasks)])
 
 
+async def new_task(yard: Yard, asked: CreateTask) -> NewTask:
+    return _checked(yard, asked, await _kinds_elsewhere(yard, [asked]))
+
+
 async def new_tasks(yard: Yard, asked: Sequence[CreateTask]) -> list[NewTask]:
-    """Checked, each with its place in the request if it is wrong."""
+    """Each is told with its place in the request if it is wrong."""
     elsewhere = await _kinds_elsewhere(yard, asked)
     made = []
     for place, one in enumerate(asked):
         try:
-            made.append(new_task(yard, one, elsewhere))
-        except TaskyardError as error:
-            if len(asked) == 1:
-                raise
-            said = of_taskyard(error)
+            made.append(_checked(yard, one, elsewhere))
+        except (TaskyardError, Refusal) as error:
+            said = error.problem if isinstance(error, Refusal) else of_taskyard(error)
             path = f"$.tasks[{place}]" + (said.path or "$")[1:]
             raise Refusal(said.status, said.code, said.detail, path=path) from None
     return made
 
 
-def new_task(yard: Yard, asked: CreateTask, elsewhere: frozenset[str] = frozenset()) -> NewTask:
+def _checked(yard: Yard, asked: CreateTask, elsewhere: frozenset[str]) -> NewTask:
     """Parameters of a kind that is known only elsewhere are checked there, when it runs."""
     check_depth(asked.params)
     payload = msgspec.json.encode(asked.params).decode()

@@ -11,7 +11,7 @@ from litestar.params import JSONBody
 from taskyard.domain.cron import CatchUp, CronEntry
 from taskyard.domain.errors import NotFound
 from taskyard.engine.redact import without_secrets
-from taskyard.server.api.create import CreateTask, Name, new_tasks
+from taskyard.server.api.create import CreateTask, Name, new_task
 from taskyard.server.asks import Actor, InPath, TheYard, operator, viewer
 from taskyard.server.bodies import Strict
 from taskyard.server.words import Moment, iso_or_none, json_of, name_in
@@ -66,7 +66,7 @@ async def put_cron(
 ) -> CronView:
     """One that a program declares is the operator's from then on."""
     asked = CreateTask(kind=data.kind, params=data.params, lane=data.lane, priority=data.priority)
-    [task] = await new_tasks(yard, [asked])
+    task = await new_task(yard, asked)
     name = name_in(cron)
     await yard.set_cron(
         name,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 from litestar import Request, Router, get
+from litestar.background_tasks import BackgroundTask
 from litestar.di import NamedDependency
 from litestar.params import HeaderParameter, SkipValidation
 from litestar.response import Stream
@@ -33,13 +34,23 @@ class Streams:
         self._most = most
         self.open = 0
 
-    def enter(self) -> None:
+    def enter(self) -> Place:
         if self.open >= self._most:
             raise Refusal(429, "too_many", f"there are {self._most} streams already")
         self.open += 1
+        return Place(self)
+
+
+class Place:
+    """Of one stream among them, given back once however often that is said."""
+
+    def __init__(self, streams: Streams) -> None:
+        self._streams: Streams | None = streams
 
     def leave(self) -> None:
-        self.open -= 1
+        if self._streams is not None:
+            self._streams.open -= 1
+            self._streams = None
 
 
 TheStreams = SkipValidation[NamedDependency[Streams]]
@@ -59,19 +70,20 @@ async def events(
 ) -> Stream:
     """`tasks`, `lanes`, `nodes` and `stats`; `reset` tells a watcher that it has missed something
     and should look at everything anew. With `Last-Event-ID` it goes on where it was."""
-    streams.enter()
-    watching = _Watching(feed, streams, keyring, request.user)
+    place = streams.enter()
+    watching = _Watching(feed, place, keyring, request.user)
     return Stream(
         watching.stream(_number(last_event_id)),
         media_type="text/event-stream",
         headers={"X-Accel-Buffering": "no"},
+        background=BackgroundTask(place.leave),  # also of one who left before the first event
     )
 
 
 class _Watching:
-    def __init__(self, feed: Feed, streams: Streams, keyring: Keyring, caller: Caller) -> None:
+    def __init__(self, feed: Feed, place: Place, keyring: Keyring, caller: Caller) -> None:
         self._feed = feed
-        self._streams = streams
+        self._place = place
         self._keyring = keyring
         self._caller = caller
 
@@ -80,7 +92,7 @@ class _Watching:
             async for piece in self._pieces(last):
                 yield piece
         finally:
-            self._streams.leave()
+            self._place.leave()
 
     async def _pieces(self, last: int | None) -> AsyncIterator[bytes]:
         feed, quiet_since = self._feed, time.monotonic()

@@ -54,7 +54,7 @@ async def list_tasks(
 ) -> TaskPage:
     """Filters go together. With `q`, a text in the id, kind, lane, keys, group or error, a page may
     be short or empty although there is a `next`: so far nothing was found."""
-    for what, name in (("kind", kind), ("lane", lane), ("key", key)):
+    for what, name in (("kind", kind), ("lane", lane), ("key", key), ("q", q or None)):
         if name is not None:
             check_name(what, name)
     query = TaskQuery(
