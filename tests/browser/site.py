@@ -1,4 +1,5 @@
-"""A real server with a worker, in a process of its own: `python -m tests.browser.site FOLDER PORT`.
+"""A real server with a worker, in a process of its own:
+`python -m tests.browser.site FOLDER PORT [PREFIX]`, with a prefix inside another application.
 
 It says its tokens on stdout, one JSON line, when it is ready, and ends when its stdin does.
 """
@@ -11,13 +12,14 @@ import json
 import random
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import uvicorn
+from fastapi import FastAPI
 
 from taskyard import Context, Fatal, Retry, Yard
-from taskyard.server.app import create_app
+from taskyard.server.app import Server, create_app
 from taskyard.server.config import ServerConfig
 from taskyard.server.roles import Role
 
@@ -54,7 +56,18 @@ def make_yard(folder: Path) -> Yard:
     return yard
 
 
-async def serve(folder: Path, port: int) -> None:
+def below(prefix: str, server: Server) -> FastAPI:
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with server:
+            yield
+
+    app = FastAPI(lifespan=lifespan)
+    app.mount(prefix, server)
+    return app
+
+
+async def serve(folder: Path, port: int, prefix: str = "") -> None:
     yard = make_yard(folder)
     app = create_app(yard, ServerConfig(folder=folder / "server", sample_seconds=0.5))
     await yard.open()
@@ -62,7 +75,7 @@ async def serve(folder: Path, port: int) -> None:
     await worker.start()
     server = Announced(
         uvicorn.Config(
-            app,
+            below(prefix, app) if prefix else app,
             host="127.0.0.1",
             port=port,
             log_level="error",
@@ -107,4 +120,4 @@ def _until_stdin_ends(loop: asyncio.AbstractEventLoop, server: uvicorn.Server) -
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(Path(sys.argv[1]), int(sys.argv[2])))
+    asyncio.run(serve(Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]))

@@ -283,6 +283,23 @@ def test_no_page_is_wider_than_a_phone(browser: Browser, site: Site, place: str)
     visit.close()
 
 
+def test_inside_another_application_nothing_is_asked_of_that(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with Site(tmp_path, "/tools/yard") as site:
+        task_id = site.enqueue("download", task_id="order-1.2/3", subscription=4)
+        visit = Visit(browser, site)  # which notes what is asked for elsewhere
+        page = visit.log_in()
+        expect(page.locator(".live")).to_have_text("Live")
+        visit.open("tasks/order-1.2%2F3")
+        expect(page.locator(".task-line .badge")).to_have_text("completed")
+        page.get_by_role("link", name="Tasks").first.click()
+        expect(state_shown(page, task_id)).to_have_text("completed")
+        page.reload()
+        expect(state_shown(page, task_id)).to_have_text("completed")
+        visit.close()
+
+
 def test_a_lost_connection_is_seen_and_mended(browser: Browser, tmp_path: Path) -> None:
     with Site(tmp_path) as site:
         visit = Visit(browser, site)

@@ -18,13 +18,15 @@ from taskyard.server.roles import Role
 class Site:
     """The process of site.py, and its API for what a test does beside the browser."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, prefix: str = "") -> None:
         self.folder = folder
+        self._prefix = prefix
         self._port = 0
         self.start()
 
     def start(self) -> None:
         command = [sys.executable, "-m", "tests.browser.site", str(self.folder), str(self._port)]
+        command += [self._prefix] if self._prefix else []
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -32,7 +34,7 @@ class Site:
         said = json.loads(self._process.stdout.readline())
         self._port = said["port"]
         self.tokens: dict[Role, str] = said["tokens"]
-        self.url = f"http://127.0.0.1:{self._port}"
+        self.url = f"http://127.0.0.1:{self._port}{self._prefix}"
         self._api = httpx.Client(
             base_url=f"{self.url}/api/",
             headers={"Authorization": f"Bearer {self.tokens[Role.ADMIN]}"},
@@ -54,8 +56,12 @@ class Site:
     ) -> None:
         self.stop()
 
-    def enqueue(self, task_kind: str, *, lane: str | None = None, **params: Any) -> str:
-        task = {"kind": task_kind, "params": params} | ({"lane": lane} if lane else {})
+    def enqueue(
+        self, task_kind: str, *, lane: str | None = None, task_id: str | None = None, **params: Any
+    ) -> str:
+        said = {"lane": lane, "id": task_id}
+        task = {"kind": task_kind, "params": params}
+        task |= {name: value for name, value in said.items() if value is not None}
         answer = self._api.post("tasks", json=task)
         answer.raise_for_status()
         return str(answer.json()["id"])
