@@ -106,10 +106,12 @@ def _dependencies(facts: Facts) -> list[Wait]:
 
 
 def _not_due(facts: Facts) -> Wait:
-    left = seconds(facts.task.run_at - facts.now)
-    after = " after a failed attempt" if facts.task.failures else ""
-    text = f"it is due in {left:.1f} s{after}" if left > 0 else "it is due and about to be queued"
-    return Wait(Condition.STATE, "not_due", text, {"run_at": facts.task.run_at})
+    task = facts.task
+    after = " after a failed attempt" if task.failures else ""
+    text = "it is due and about to be queued"
+    if task.run_at > facts.now:
+        text = f"it is due in {_time_to(facts, task.run_at)}{after}"
+    return Wait(Condition.STATE, "not_due", text, {"run_at": task.run_at})
 
 
 def _deadline(facts: Facts) -> list[Wait]:
@@ -154,7 +156,14 @@ def _lane(facts: Facts) -> list[Wait]:
 
 
 def _time_to(facts: Facts, instant: Instant) -> str:
-    return f"{max(0.0, seconds(instant - facts.now)):.1f} s"
+    """To a tenth of a second, or beyond two minutes in two units: 1 h 5 min."""
+    left = max(0.0, seconds(instant - facts.now))
+    if left < 120:
+        return f"{left:.1f} s"
+    units = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
+    size, unit, small, below = next(one for one in units if left >= one[0])
+    whole, rest = divmod(int(left), size)
+    return f"{whole} {unit} {rest // small} {below}" if rest >= small else f"{whole} {unit}"
 
 
 def _keys(facts: Facts) -> list[Wait]:
