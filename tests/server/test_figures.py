@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from taskyard.domain.node import NewNode
 from taskyard.domain.statistics import RUN, RUN_SUM, WAIT, WAIT_SUM, Count, bucket_of
+from taskyard.server.lately import Lately
 from taskyard.server.sampler import Sampler
 from taskyard.store.port import ClaimRequest
 from tests.server.place import Place
@@ -69,12 +70,36 @@ async def test_what_happens_is_sampled(place: Place, api: httpx.AsyncClient) -> 
     await created(api)
     sample = await sampler.sample()
     assert sample.queued == 1
-    assert sample.finished_per_second > 0
-    assert sample.completed_per_second == pytest.approx(9 * sample.failed_per_second)
     assert sample.run.count == 10
     assert sample.lanes["default"].queued == 1
     again = await sampler.sample()
     assert again.run.count == 10  # still within the window, and counted once
+    assert again.finished_per_second > 0
+    assert again.completed_per_second == pytest.approx(9 * again.failed_per_second)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_workers_that_are_steady_give_a_steady_rate(workers: int) -> None:
+    """Each tells every ten seconds what it has done, at a moment of its own."""
+    lately = Lately()
+    done = {("greet", "default", "completed", 0): 50}
+    seen = []
+    for tenth in range(600):
+        for worker in range(workers):
+            if tenth % 100 == 7 + 13 * worker:
+                lately.add(tenth / 10, done)
+        if tenth > 250:
+            seen.append(lately.rates(tenth / 10)["completed"])
+    assert seen == pytest.approx([5.0 * workers] * len(seen))
+
+
+def test_what_has_ended_long_ago_is_not_lately() -> None:
+    lately = Lately()
+    lately.add(0.0, {("greet", "default", "completed", 0): 5})
+    assert lately.rates(10.0) == {"completed": 0.5}
+    assert lately.rates(20.0)["completed"] == 0
+    lately.add(20.0, {("greet", "default", "failed", 0): 1})
+    assert [count.what for count in lately.counts()] == ["failed"]
 
 
 async def test_charts_get_their_points(place: Place, api: httpx.AsyncClient) -> None:

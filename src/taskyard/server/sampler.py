@@ -1,7 +1,7 @@
 """Looks at the yard every two seconds, for charts and for those who watch.
 
 It asks only what is cheap with a million tasks: the figures of lanes, and what workers have added
-up since the last look. Those come every ten seconds, so rates are taken over a little more.
+up since the last look.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import msgspec
 from taskyard.domain.clock import Instant
 from taskyard.domain.errors import StoreError
 from taskyard.domain.lane import Lane
-from taskyard.domain.statistics import HOUR, Count, Times, by_kind
+from taskyard.domain.statistics import HOUR, RUN, RUN_SUM, WAIT, WAIT_SUM, Count, Times, by_kind
 from taskyard.engine.log import logger
 from taskyard.server.feed import Feed
+from taskyard.server.lately import CountKey, Lately
 from taskyard.server.words import Moment, iso
 from taskyard.store.port import Hint, Store
 
 KEPT_SECONDS = 3600
-WINDOW = 20.0  # seconds over which rates are taken
 AT_MOST = 0.2  # seconds between two events about tasks
 MOST_LANES = 50  # in one sample, the fullest
 
@@ -32,7 +32,7 @@ log = logger("server")
 
 T = TypeVar("T")
 
-CountKey = tuple[str, str, str, int]
+TIMES = frozenset({RUN, WAIT, RUN_SUM, WAIT_SUM})
 
 
 class Depth(msgspec.Struct, frozen=True):
@@ -70,7 +70,7 @@ class Sampler:
         self.samples: deque[Sample] = deque(maxlen=max(1, int(KEPT_SECONDS / every)))
         self._base: Instant | None = None
         self._totals: Counter[CountKey] = Counter()
-        self._recent: deque[tuple[float, Counter[CountKey]]] = deque()
+        self._lately = Lately()
         self._lanes: Mapping[str, Lane] = {}
         self._nodes: object = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -123,8 +123,8 @@ class Sampler:
         now = await self._timed("now", self._store.now())
         lanes = await self._timed("lanes", self._store.lanes())
         nodes = await self._timed("nodes", self._store.nodes())
-        ended = await self._ended_lately(now)
-        sample = _sample(now, lanes, *ended)
+        await self._look_what_ended(now)
+        sample = _sample(now, lanes, self._lately.counts(), self._lately.rates(time.monotonic()))
         self.samples.append(sample)
         self._feed.publish("stats", sample)
         self._tell_of_lanes({lane.name: lane for lane in lanes})
@@ -141,26 +141,19 @@ class Sampler:
             self._changed.set()
         self._lanes = lanes
 
-    async def _ended_lately(self, now: Instant) -> tuple[list[Count], float]:
-        """What was added in the last seconds, and in how many."""
-        clock = time.monotonic()
+    async def _look_what_ended(self, now: Instant) -> None:
+        """Figures are kept by the hour: what was added since the last look is a difference."""
+        hour = now - now % HOUR
         if self._base is None:
-            self._base = now - now % HOUR
-            self._totals = await self._tallied(self._base)
-            self._recent.append((clock, Counter()))
-            return [], 0.0
+            self._base = hour
+            self._totals = await self._tallied(hour)
+            return
         totals = await self._tallied(self._base)
-        self._recent.append((clock, totals - self._totals))
+        self._lately.add(time.monotonic(), totals - self._totals)
         self._totals = totals
-        if now - now % HOUR > self._base:
-            self._base = now - now % HOUR
-            self._totals = await self._tallied(self._base)
-        while len(self._recent) > 2 and clock - self._recent[1][0] >= WINDOW:
-            self._recent.popleft()
-        lately: Counter[CountKey] = Counter()
-        for _, added in list(self._recent)[1:]:
-            lately.update(added)
-        return [Count(*key[:3], n, key[3]) for key, n in lately.items()], clock - self._recent[0][0]
+        if hour > self._base:
+            self._base = hour
+            self._totals = await self._tallied(hour)
 
     async def _tallied(self, since: Instant) -> Counter[CountKey]:
         found: Counter[CountKey] = Counter()
@@ -176,21 +169,21 @@ class Sampler:
             self._measured(verb, time.perf_counter() - begun)
 
 
-def _sample(now: Instant, lanes: list[Lane], counts: list[Count], seconds: float) -> Sample:
+def _sample(
+    now: Instant, lanes: list[Lane], counts: list[Count], rates: Mapping[str, float]
+) -> Sample:
     everything = [msgspec.structs.replace(count, kind="") for count in counts]
     figures = next(iter(by_kind(everything)), None)
-    ended = {} if figures is None else figures.ended
-    per = 1 / seconds if seconds else 0.0
     fullest = sorted(lanes, key=lambda lane: -(lane.queued + lane.pending + lane.running))
     return Sample(
         at=iso(now),
         queued=sum(lane.queued for lane in lanes),
         pending=sum(lane.pending for lane in lanes),
         running=sum(lane.running for lane in lanes),
-        finished_per_second=sum(ended.values()) * per,
-        completed_per_second=ended.get("completed", 0) * per,
-        failed_per_second=ended.get("failed", 0) * per,
-        retried_per_second=ended.get("retried", 0) * per,
+        finished_per_second=sum(rate for what, rate in rates.items() if what not in TIMES),
+        completed_per_second=rates.get("completed", 0.0),
+        failed_per_second=rates.get("failed", 0.0),
+        retried_per_second=rates.get("retried", 0.0),
         run=Times() if figures is None else figures.run,
         wait=Times() if figures is None else figures.wait,
         lanes={
