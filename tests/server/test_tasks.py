@@ -9,7 +9,9 @@ import pytest
 
 from taskyard import State
 from taskyard.domain.node import NewNode
+from taskyard.engine.job import MAX_MESSAGE
 from taskyard.server.roles import Role
+from taskyard.server.words import Veil
 from tests.server.place import Place
 
 GREET = {"kind": "greet", "params": {"name": "x"}}
@@ -307,6 +309,27 @@ async def test_secrets_are_hidden_wherever_they_come_up(
     assert shown["payload"]["password"] == "***"
     assert shown["error"]["message"] == "https://me:***@host failed ***"
     assert shown["attempts"][0]["error"]["stack"]
+
+
+@pytest.mark.spec("security-10", part="HTTP")
+@pytest.mark.parametrize("part", range(4, 17))
+async def test_a_part_of_a_secret_is_hidden_too(
+    place: Place, api: httpx.AsyncClient, part: int
+) -> None:
+    """Where a long message was cut in the middle of it."""
+    secret = "hunter2-and-more"
+    long = "x" * (MAX_MESSAGE - part - 1)
+    task_id = await created(api, kind="fail", params={"message": long, "password": secret})
+    await run_everything(place)
+    shown = (await api.get(f"/api/tasks/{task_id}")).json()["error"]
+    assert shown["message"] == f"{long} ***"
+
+
+def test_a_login_that_was_cut_is_hidden() -> None:
+    veil = Veil(None)
+    assert veil.text("see https://me:pas", cut=True) == "see https://me:***"
+    assert veil.text("see http://host:8080") == "see http://host:8080"
+    assert Veil({"token": "abcdefgh"}).text("efgh, then", cut=True) == "***, then"
 
 
 async def test_names_with_slashes_can_be_asked_for(api: httpx.AsyncClient) -> None:

@@ -9,6 +9,7 @@ import msgspec
 from taskyard.domain.explain import Explanation, Wait
 from taskyard.domain.state import REVIVABLE, WAITING, State
 from taskyard.domain.task import FailedAttempt, Progress, Task, TaskError
+from taskyard.engine.job import MAX_MESSAGE, MAX_STACK
 from taskyard.server.words import Moment, Veil, iso, iso_or_none, json_of
 
 
@@ -164,8 +165,9 @@ def _progress(progress: Progress | None, veil: Veil) -> Progress | None:
 def _error(error: TaskError | None, veil: Veil, *, stack: bool) -> ErrorView | None:
     if error is None:
         return None
-    kept = veil.text(error.stack) if stack else ""
-    return ErrorView(error.type, veil.text(error.message), kept)
+    kept = veil.text(error.stack, cut=len(error.stack) >= MAX_STACK) if stack else ""
+    message = veil.text(error.message, cut=len(error.message) >= MAX_MESSAGE)
+    return ErrorView(error.type, message, kept)
 
 
 def _timeline(task: Task, veil: Veil) -> list[AttemptView]:

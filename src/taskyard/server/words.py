@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -14,6 +15,8 @@ from taskyard.server.gate import SLASH
 Moment = Annotated[str, msgspec.Meta(description="RFC 3339, UTC, with microseconds")]
 
 SHORTEST_SECRET = 4  # characters: shorter ones are in many innocent words
+
+_CUT_LOGIN = re.compile(r"(?<=://)([^/\s:@]*):[^/\s@]+$")
 
 
 def iso(at: Instant) -> str:
@@ -54,10 +57,15 @@ class Veil:
         shown = without_secrets(value)
         return self._covered(shown, 0) if self._secrets else shown
 
-    def text(self, text: str) -> str:
+    def text(self, text: str, *, cut: bool = False) -> str:
+        """`cut`: it was longer once, so that a part of a secret may be left at either end."""
         text = without_logins(text)
+        if cut:
+            text = _CUT_LOGIN.sub(rf"\1:{HIDDEN}", text)
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
+            if cut:
+                text = _without_part(text, secret)
         return text
 
     def _covered(self, value: Any, depth: int) -> Any:
@@ -70,6 +78,16 @@ class Veil:
                 return [self._covered(one, depth + 1) for one in value]
             case _:
                 return value
+
+
+def _without_part(text: str, secret: str) -> str:
+    """Without the beginning of a secret at the end, and the end of one at the beginning."""
+    for length in range(len(secret) - 1, SHORTEST_SECRET - 1, -1):
+        if text.endswith(secret[:length]):
+            text = text[:-length] + HIDDEN
+        if text.startswith(secret[-length:]):
+            text = HIDDEN + text[length:]
+    return text
 
 
 def _secrets_in(value: Any) -> set[str]:
