@@ -20,8 +20,8 @@ class Address:
     """Not JSON's own types, to see how a schema tells them."""
 
 
-def make_yard(folder: Path) -> Yard:
-    yard = Yard(f"sqlite:///{folder / 'yard.db'}")
+def make_yard(folder: Path, url: str | None = None) -> Yard:
+    yard = Yard(url or f"sqlite:///{folder / 'yard.db'}")
 
     @yard.task()
     async def greet(name: str, times: int = 1) -> str:
@@ -40,9 +40,9 @@ def make_yard(folder: Path) -> Yard:
 
 
 class Place:
-    def __init__(self, folder: Path, **config: Any) -> None:
+    def __init__(self, folder: Path, *, url: str | None = None, **config: Any) -> None:
         self.folder = folder
-        self.yard = make_yard(folder)
+        self.yard = make_yard(folder, url)
         self.config = ServerConfig(folder=folder / "server", **config)
         self.server: Server = create_app(self.yard, self.config)
         self.tokens = {
