@@ -17,6 +17,9 @@ export const short = (value: number) => (value < 10_000 ? number(value) : SHORT.
 export const plural = (count: number, one: string) =>
   `${number(count)} ${one}${count === 1 ? "" : "s"}`;
 
+/** At most so many digits behind the point, and no zeros at the end: 5.0 → "5". */
+export const rounded = (value: number, digits: number) => String(Number(value.toFixed(digits)));
+
 export const moment = (at: string) => MOMENT.format(new Date(at));
 export const clock = (seconds: number) =>
   new Date(seconds * 1000).toLocaleTimeString("en-GB", { hour12: false });
@@ -24,8 +27,8 @@ export const clock = (seconds: number) =>
 /** A duration, in two units where one would be coarse: 85 → "1m 25s", 1500 → "25m". */
 export function duration(seconds: number): string {
   if (seconds < 0.001) return seconds <= 0 ? "0 s" : `${(seconds * 1e6).toFixed(0)} µs`;
-  if (seconds < 1) return `${(seconds * 1000).toFixed(seconds < 0.01 ? 1 : 0)} ms`;
-  if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
+  if (seconds < 1) return `${rounded(seconds * 1000, seconds < 0.01 ? 1 : 0)} ms`;
+  if (seconds < 60) return `${rounded(seconds, seconds < 10 ? 1 : 0)} s`;
   if (seconds < 3600) return units(seconds, 60, "m", 1, "s");
   if (seconds < 86_400) return units(seconds, 3600, "h", 60, "m");
   return units(seconds, 86_400, "d", 3600, "h");
@@ -53,11 +56,11 @@ export function bytes(count: number): string {
     count /= 1000;
     power += 1;
   }
-  return `${count.toFixed(count < 10 && power ? 1 : 0)} ${units[power]}`;
+  return `${rounded(count, count < 10 && power ? 1 : 0)} ${units[power]}`;
 }
 
 export const percent = (share: number) =>
-  share === 1 ? "100 %" : `${(share * 100).toFixed(share > 0.99 ? 2 : 1)} %`;
+  share === 1 ? "100 %" : `${rounded(share * 100, share > 0.99 ? 2 : 1)} %`;
 
 export function progress({ done, total, note }: Progress): string {
   const figure = total ? `${number(done)} of ${number(total)}` : number(done);

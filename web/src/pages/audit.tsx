@@ -101,5 +101,5 @@ function Subject({ line }: { line: Audited }) {
       </Link>
     );
   if (sort === "lane") return <Link to={toLane(name)}>lane {name}</Link>;
-  return <>{line.subject}</>;
+  return <>{sort ? `${sort} ${name}` : line.subject}</>;
 }

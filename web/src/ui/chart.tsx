@@ -17,11 +17,15 @@ interface ChartProps {
   lines: Line[];
   format: (value: number) => string;
   label: string;
+  whole?: boolean; // things are counted: there is no half of one
 }
 
 const HEIGHT = 160;
+const WHOLE_STEPS = Array.from({ length: 12 }, (_, power) =>
+  [1, 2, 5].map((first) => first * 10 ** power),
+).flat();
 
-export function Chart({ times, lines, format, label }: ChartProps) {
+export function Chart({ times, lines, format, label, whole = false }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [pointed, setPointed] = useState<number | null>(null); // where the cursor is
@@ -30,7 +34,7 @@ export function Chart({ times, lines, format, label }: ChartProps) {
 
   useEffect(() => {
     const element = place.current!;
-    plot.current = new uPlot(options(element, lines, format, setPointed), data, element);
+    plot.current = new uPlot(options(element, lines, format, whole, setPointed), data, element);
     const resized = new ResizeObserver(() =>
       plot.current?.setSize({ width: element.clientWidth, height: HEIGHT }),
     );
@@ -69,6 +73,7 @@ function options(
   element: HTMLElement,
   lines: Line[],
   format: (value: number) => string,
+  whole: boolean,
   point: (at: number | null) => void,
 ) {
   const font = getComputedStyle(document.documentElement).fontFamily;
@@ -95,7 +100,13 @@ function options(
         space: 80,
         values: (_p, at) => at.map(hours),
       },
-      { ...axis, size: 56, space: 32, values: (_p, at) => at.map(format) },
+      {
+        ...axis,
+        size: 56,
+        space: 32,
+        values: (_p, at) => at.map(format),
+        ...(whole && { incrs: WHOLE_STEPS }),
+      },
     ],
     series: [
       {},

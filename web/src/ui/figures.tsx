@@ -1,7 +1,7 @@
 /** The figures and charts of the overview. */
 
 import { useMemo } from "preact/hooks";
-import { duration, number, short } from "../format";
+import { duration, number, rounded, short } from "../format";
 import { deepest, type Point } from "../series";
 import { Chart, type Line, Spark } from "./chart";
 import { Card, Empty } from "./parts";
@@ -29,7 +29,8 @@ function Tile({ name, value, unit, values, color }: TileProps) {
   );
 }
 
-const figure = (value: number) => (value < 10 ? value.toFixed(1) : short(Math.round(value)));
+const figure = (value: number) =>
+  value < 10 ? rounded(value, value < 1 ? 2 : 1) : short(Math.round(value));
 const known = (values: (number | null | undefined)[]) => values.map((value) => value ?? 0);
 
 export function Tiles({ found }: { found: Point[] }) {
@@ -112,7 +113,12 @@ export function Charts({ found }: { found: Point[] }) {
   const perSecond = (value: number) => `${figure(value)}/s`;
   const rates = (of: "completed" | "finished" | "failed" | "retried") =>
     found.map((point) => point[of]);
-  const charts: { title: string; format: (value: number) => string; lines: Line[] }[] = [
+  const charts: {
+    title: string;
+    format: (value: number) => string;
+    whole?: boolean;
+    lines: Line[];
+  }[] = [
     {
       title: "Throughput",
       format: perSecond,
@@ -129,6 +135,7 @@ export function Charts({ found }: { found: Point[] }) {
     {
       title: "Waiting by lane",
       format: short,
+      whole: true,
       lines: lanes.map((name, at) => ({
         label: name,
         color: LANE_COLORS[at]!,
@@ -148,6 +155,7 @@ export function Charts({ found }: { found: Point[] }) {
     {
       title: "Running",
       format: short,
+      whole: true,
       lines: [
         {
           label: "tasks",
@@ -160,9 +168,9 @@ export function Charts({ found }: { found: Point[] }) {
   ];
   return (
     <div class="charts">
-      {charts.map(({ title, lines, format }) => (
+      {charts.map(({ title, lines, format, whole }) => (
         <Card key={title}>
-          <Chart label={title} times={times} lines={lines} format={format} />
+          <Chart label={title} times={times} lines={lines} format={format} whole={whole} />
         </Card>
       ))}
     </div>
