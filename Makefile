@@ -11,12 +11,17 @@ unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --no-input --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: demo test thorough test-browser web screens dist check bench spec crash lock clean help
+.PHONY: demo serve test thorough test-browser web screens dist check bench spec crash lock clean help
 .DELETE_ON_ERROR:
 
 demo: $(READY) ## run the demonstration
 	$(BIN)/python examples/demo.py
 	$(BIN)/python examples/downloads.py
+
+serve: web ## serve a small media service with its dashboard, until Ctrl-C; ARGS="--port 9000"
+	@mkdir -p build/service
+	@cd build/service && $(CURDIR)/$(BIN)/taskyard enqueue $(CURDIR)/examples/service.py:yard visitors > /dev/null
+	@cd build/service && exec $(CURDIR)/$(BIN)/taskyard serve $(CURDIR)/examples/service.py:yard $(ARGS)
 
 test: $(READY) ## run the tests; ARGS="-k fencing" passes options on to pytest
 	$(BIN)/python -m pytest -n 4 --dist=loadfile --no-loadscope-reorder --ignore=tests/browser $(ARGS)

@@ -45,7 +45,7 @@ def test_there_is_a_program_of_twenty_lines() -> None:
 def test_every_target_of_make_is_there() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
     told = set(re.findall(r"^make (\w+)", README, re.MULTILINE))
-    assert {"demo", "test", "check", "spec", "crash", "bench"} <= told
+    assert {"demo", "serve", "test", "check", "spec", "crash", "bench"} <= told
     assert told <= set(re.findall(r"^(\w+):.*##", makefile, re.MULTILINE))
 
 
@@ -69,7 +69,7 @@ def test_every_command_is_there() -> None:
 def test_every_extra_is_there() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     told = set(re.findall(r"'\.\[(\w+)\]'", README))
-    assert told == {"postgres", "redis"}
+    assert told == {"postgres", "redis", "server"}
     assert told <= set(project["optional-dependencies"])
 
 

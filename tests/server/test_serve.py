@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,9 +15,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from taskyard import State
 from tests.cli.program import PATIENCE, Program, Worker
 
 APP = Path(__file__).parents[1] / "cli" / "yardapp.py"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture
@@ -75,6 +79,19 @@ def test_it_serves_runs_and_drains(taskyard: Program, served: Served) -> None:
     assert token not in again.worker.log
 
 
+def test_the_service_of_make_serve_is_busy(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLES, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "service.py").rename(tmp_path / "app.py")
+    taskyard = Program(tmp_path)
+    taskyard.enqueue("visitors", "seconds=1")
+    served = Served(taskyard)
+    for state in (State.COMPLETED, State.RUNNING):
+        taskyard.until(lambda yard: yard.counts(), lambda counts: counts[state] > 1)  # noqa: B023
+    served.process.kill()
+    served.worker.end()
+    served.worker.close()
+
+
 @pytest.mark.spec("engine-26", part="server")
 def test_a_server_alone_runs_nothing(taskyard: Program) -> None:
     served = Served(taskyard, "--no-worker")
@@ -92,6 +109,32 @@ def test_others_can_reach_it_only_with_tokens(taskyard: Program) -> None:
     assert done.code == 6
     assert "taskyard token add" in done.complaint
     assert not (taskyard.folder / ".taskyard" / "admin-token").exists()
+
+
+CERTIFICATE = (
+    "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=yard -keyout key.pem -out cert.pem"
+    " -addext subjectAltName=IP:127.0.0.1"
+)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+@pytest.mark.spec("security-3")
+def test_it_serves_over_tls(taskyard: Program) -> None:
+    subprocess.run(
+        shlex.split(CERTIFICATE),
+        cwd=taskyard.folder,
+        check=True,
+        capture_output=True,
+    )
+    served = Served(taskyard, "--tls-cert", "cert.pem", "--tls-key", "key.pem")
+    assert served.url.startswith("https://127.0.0.1:")
+    trusted = ssl.create_default_context(cafile=str(taskyard.folder / "cert.pem"))
+    token = (taskyard.folder / ".taskyard" / "admin-token").read_text().strip()
+    with httpx.Client(base_url=served.url, verify=trusted) as browser:
+        answer = browser.post("/api/login", json={"token": token})
+        assert answer.status_code == 200
+        assert "; secure" in answer.headers["Set-Cookie"].lower()
+    served.end(signal.SIGTERM)
 
 
 BAD = {
