@@ -1,5 +1,6 @@
 """A real server with a worker, in a process of its own:
-`python -m tests.browser.site FOLDER PORT [PREFIX]`, with a prefix inside another application.
+`python -m tests.browser.site FOLDER PORT WORKERS [PREFIX]`. With a prefix it is inside another
+application.
 
 It says its tokens on stdout, one JSON line, when it is ready, and ends when its stdin does.
 """
@@ -37,20 +38,30 @@ def make_yard(folder: Path) -> Yard:
 
     @yard.task(lane="exports", retry=Retry.never())
     async def export(ctx: Context) -> None:
-        """Goes on until somebody stops it."""
+        """All subscriptions as pages."""
         for step in range(3600):
             await ctx.progress(step, 3600, "writing pages")
             await asyncio.sleep(1)
 
+    @yard.task(lane="scans", retry=Retry.fixed(2, delay=0.5))
+    async def scan(ctx: Context, subscription: int) -> int:
+        """Looks for new episodes."""
+        await asyncio.sleep(random.uniform(0.02, 0.1))
+        if ctx.attempt == 1 and subscription % 7 == 0:
+            raise ConnectionError(f"the feed of subscription {subscription} does not answer")
+        return subscription
+
     @yard.task(lane="mail", retry=Retry.never())
     async def mail(to: str) -> str:
-        """Fails as long as there is no file called `fixed`."""
-        if not (folder / "fixed").exists():
+        """A letter to a reader."""
+        await asyncio.sleep(random.uniform(0, 0.02))
+        if not to.startswith("subscriber") and not (folder / "fixed").exists():
             raise Fatal(f"no such mailbox: {to}")
         return f"sent to {to}"
 
     @yard.task(lane="mail", retry=Retry.fixed(1, delay=0.01))
-    async def hostile(text: str) -> None:
+    async def publish(text: str) -> None:
+        """A note on the front page, which is always closed."""
         raise RuntimeError(text)
 
     return yard
@@ -67,12 +78,13 @@ def below(prefix: str, server: Server) -> FastAPI:
     return app
 
 
-async def serve(folder: Path, port: int, prefix: str = "") -> None:
+async def serve(folder: Path, port: int, workers: int, prefix: str = "") -> None:
     yard = make_yard(folder)
     app = create_app(yard, ServerConfig(folder=folder / "server", sample_seconds=0.5))
     await yard.open()
-    worker = yard.worker(slots=8, node_id="worker-1")
-    await worker.start()
+    crew = [yard.worker(slots=8, node_id=f"worker-{number + 1}") for number in range(workers)]
+    for worker in crew:
+        await worker.start()
     server = Announced(
         uvicorn.Config(
             below(prefix, app) if prefix else app,
@@ -87,7 +99,8 @@ async def serve(folder: Path, port: int, prefix: str = "") -> None:
     loop = asyncio.get_running_loop()
     threading.Thread(target=_until_stdin_ends, args=(loop, server), daemon=True).start()
     await server.serve()
-    await worker.stop(grace=0)
+    for worker in crew:
+        await worker.stop(grace=0)
     await yard.close()
 
 
@@ -120,4 +133,4 @@ def _until_stdin_ends(loop: asyncio.AbstractEventLoop, server: uvicorn.Server) -
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]))
+    asyncio.run(serve(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:]))

@@ -148,7 +148,7 @@ def test_chosen_rows_are_acted_on_alone(visit: Visit, page: Page, site: Site) ->
 def test_markup_in_a_payload_and_an_error_is_only_text(
     visit: Visit, page: Page, site: Site
 ) -> None:
-    task_id = site.enqueue("hostile", lane=HOSTILE, text=HOSTILE)
+    task_id = site.enqueue("publish", lane=HOSTILE, text=HOSTILE)
     visit.open(f"tasks/{task_id}")
     expect(page.locator(".card.error .message")).to_have_text(HOSTILE)
     expect(page.locator(".code pre").last).to_contain_text("<script>")

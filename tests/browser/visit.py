@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,15 +19,16 @@ from taskyard.server.roles import Role
 class Site:
     """The process of site.py, and its API for what a test does beside the browser."""
 
-    def __init__(self, folder: Path, prefix: str = "") -> None:
+    def __init__(self, folder: Path, prefix: str = "", *, workers: int = 1) -> None:
         self.folder = folder
+        self._workers = workers
         self._prefix = prefix
         self._port = 0
         self.start()
 
     def start(self) -> None:
         command = [sys.executable, "-m", "tests.browser.site", str(self.folder), str(self._port)]
-        command += [self._prefix] if self._prefix else []
+        command += [str(self._workers), *([self._prefix] if self._prefix else [])]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -57,16 +59,22 @@ class Site:
         self.stop()
 
     def enqueue(
-        self, task_kind: str, *, lane: str | None = None, task_id: str | None = None, **params: Any
+        self,
+        task_kind: str,
+        *,
+        lane: str | None = None,
+        task_id: str | None = None,
+        keys: Sequence[str] = (),
+        **params: Any,
     ) -> str:
-        said = {"lane": lane, "id": task_id}
+        said = {"lane": lane, "id": task_id, "keys": keys or None}
         task = {"kind": task_kind, "params": params}
         task |= {name: value for name, value in said.items() if value is not None}
         answer = self._api.post("tasks", json=task)
         answer.raise_for_status()
         return str(answer.json()["id"])
 
-    def act(self, method: str, path: str, body: dict[str, Any]) -> None:
+    def act(self, method: str, path: str, body: dict[str, Any] | None = None) -> None:
         self._api.request(method, path, json=body).raise_for_status()
 
     def task(self, task_id: str) -> dict[str, Any]:
