@@ -14,6 +14,8 @@ from redis import Redis
 
 from taskyard.domain.errors import SchemaMismatch
 from taskyard.domain.lane import LaneChange
+from taskyard.domain.logs import Level, LogLine, LogPage, MovedLine, NewLine
+from taskyard.domain.node import Hold
 from taskyard.domain.state import Reason, State
 from taskyard.domain.task import Dedup, TaskQuery
 from taskyard.store.redis import migrate
@@ -228,6 +230,11 @@ async def test_a_program_that_a_migration_has_overtaken_changes_nothing(
         lambda: store.set_lane("narrow", LaneChange(capacity=1), actor="ann"),
         lambda: store.get("first"),
         lambda: store.endings(["first"]),
+        lambda: store.page(TaskQuery()),
+        lambda: store.append_logs([LogPage(Hold(1, 1, 1), (NewLine(1, 0, Level.INFO, "late"),))]),
+        lambda: store.import_logs([MovedLine(1, LogLine(1, 1, 0, Level.INFO, "late"))]),
+        lambda: store.task_logs("first"),
+        lambda: store.note("drain", "node-1", "", actor="ann"),
     ):
         with pytest.raises(SchemaMismatch, match=r"newer Taskyard \(schema 1000, this one"):
             await attempt()
