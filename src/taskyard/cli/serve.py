@@ -162,6 +162,7 @@ def _worker_options(settings: Settings) -> dict[str, Any]:
         "grace": settings.worker.grace,
         "lease_seconds": settings.worker.lease,
         "memory_limit": None if limit is None else read_size(limit),
+        "keep_logs": settings.log.keep,
     }
 
 
