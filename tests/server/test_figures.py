@@ -10,11 +10,14 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from taskyard.domain.clock import seconds
 from taskyard.domain.node import NewNode
-from taskyard.domain.statistics import RUN, RUN_SUM, WAIT, WAIT_SUM, Count, bucket_of
+from taskyard.domain.statistics import HOUR, RUN, RUN_SUM, WAIT, WAIT_SUM, Count, bucket_of
 from taskyard.server.lately import Lately
 from taskyard.server.sampler import Sampler
+from taskyard.server.totals import Totals
 from taskyard.store.port import ClaimRequest
+from taskyard.store.sqlite.store import SqliteStore
 from tests.server.place import Place
 from tests.server.test_tasks import created
 
@@ -64,7 +67,8 @@ async def test_the_oldest_is_found_among_many(place: Place, api: httpx.AsyncClie
 
 
 async def test_what_happens_is_sampled(place: Place, api: httpx.AsyncClient) -> None:
-    sampler = Sampler(place.yard.store, place.server.feed, 2.0)
+    store = place.yard.store
+    sampler = Sampler(store, Totals(store), place.server.feed, 2.0)
     await sampler.sample()
     await place.yard.store.tally(DONE)
     await created(api)
@@ -76,6 +80,21 @@ async def test_what_happens_is_sampled(place: Place, api: httpx.AsyncClient) -> 
     assert again.run.count == 10  # still within the window, and counted once
     assert again.finished_per_second > 0
     assert again.completed_per_second == pytest.approx(9 * again.failed_per_second)
+
+
+async def test_hours_that_are_over_are_not_read_again(place: Place) -> None:
+    store = place.yard.store
+    assert isinstance(store, SqliteStore)
+    totals = Totals(store)
+    begin = (await store.now() // HOUR + 1) * HOUR
+    key = ("greet", "default", "completed", 0)
+    for hour in range(5):
+        for minute in (0.2, 30):
+            moment = begin + hour * HOUR + int(minute * HOUR / 60)
+            store.clock.advance(seconds(moment - await store.now()))
+            await store.tally(DONE)
+            assert (await totals.look(await store.now()))[key] == 9 * (2 * hour + 1 + (minute > 1))
+        assert totals._base == begin + hour * HOUR
 
 
 @pytest.mark.parametrize("workers", [1, 3])

@@ -46,6 +46,7 @@ from taskyard.server.metrics import Metrics, metrics_page
 from taskyard.server.oldest import Oldest
 from taskyard.server.problems import problem
 from taskyard.server.sampler import Sampler
+from taskyard.server.totals import Totals
 from taskyard.yard import Yard
 
 API = (
@@ -70,8 +71,11 @@ class Server:
         self.feed = Feed()
         self.streams = Streams(config.max_streams)
         self.oldest = Oldest(yard.store)
-        self.metrics = Metrics(yard.store, self.oldest)
-        self.sampler = Sampler(yard.store, self.feed, config.sample_seconds, self.metrics.measured)
+        totals = Totals(yard.store)
+        self.metrics = Metrics(yard.store, totals, self.oldest)
+        self.sampler = Sampler(
+            yard.store, totals, self.feed, config.sample_seconds, self.metrics.measured
+        )
         self.litestar = _litestar(self)
         self._gate = Gate(self.litestar, self.keyring, config.allowed_hosts)
         self._starting = asyncio.Lock()

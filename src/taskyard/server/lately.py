@@ -12,10 +12,9 @@ from collections.abc import Mapping
 
 from taskyard.domain.statistics import Count
 from taskyard.engine.tally import EVERY
+from taskyard.server.totals import CountKey, counts_of
 
 WINDOW = 2 * EVERY  # seconds
-
-CountKey = tuple[str, str, str, int]  # kind, lane, what, bucket
 
 
 class Lately:
@@ -33,9 +32,7 @@ class Lately:
         sums: Counter[CountKey] = Counter()
         for _, added in self._told:
             sums.update(added)
-        return [
-            Count(kind, lane, what, n, bucket) for (kind, lane, what, bucket), n in sums.items()
-        ]
+        return counts_of(sums)
 
     def rates(self, now: float) -> dict[str, float]:
         """How many of each `what` a second."""

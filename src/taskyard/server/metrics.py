@@ -25,12 +25,12 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from taskyard.domain.clock import Instant
 from taskyard.domain.lane import Audited, Lane
 from taskyard.domain.node import Node
 from taskyard.domain.statistics import RUN, RUN_SUM, WAIT, WAIT_SUM, Count, time_of
 from taskyard.server.asks import viewer
 from taskyard.server.oldest import Oldest
+from taskyard.server.totals import Totals, counts_of
 from taskyard.store.port import Store
 
 MEDIA_TYPE = "text/plain; version=0.0.4"  # the framework adds the charset
@@ -45,8 +45,9 @@ RESCUE = "rescue"
 class Metrics:
     """Its own registry: what else a process measures is its own business."""
 
-    def __init__(self, store: Store, oldest: Oldest) -> None:
+    def __init__(self, store: Store, totals: Totals, oldest: Oldest) -> None:
         self._store = store
+        self._totals = totals
         self._oldest = oldest
         self._registry = CollectorRegistry()
         self._yard = _Yard()
@@ -70,7 +71,6 @@ class Metrics:
             "taskyard_process_cpu_seconds", "CPU time so far.", registry=self._registry
         )
         self._process = psutil.Process()
-        self._since: Instant | None = None
         self._audited: int | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -98,12 +98,10 @@ class Metrics:
             self._lag.observe(max(0.0, time.perf_counter() - begun - LAG_EVERY))
 
     async def text(self) -> bytes:
-        if self._since is None:
-            self._since = await self._store.now()
         yard = self._yard
         yard.lanes = await self._store.lanes()
         yard.nodes = await self._store.nodes()
-        yard.counts = await self._store.tallied(self._since)
+        yard.counts = counts_of(await self._totals.look(await self._store.now()))
         yard.ages = await self._oldest.ages(yard.lanes)
         yard.paused = await self._store.yard_paused() is not None
         yard.lost += await self._rescued()

@@ -17,10 +17,11 @@ import msgspec
 from taskyard.domain.clock import Instant
 from taskyard.domain.errors import StoreError
 from taskyard.domain.lane import Lane
-from taskyard.domain.statistics import HOUR, RUN, RUN_SUM, WAIT, WAIT_SUM, Count, Times, by_kind
+from taskyard.domain.statistics import RUN, RUN_SUM, WAIT, WAIT_SUM, Count, Times, by_kind
 from taskyard.engine.log import logger
 from taskyard.server.feed import Feed
-from taskyard.server.lately import CountKey, Lately
+from taskyard.server.lately import Lately
+from taskyard.server.totals import CountKey, Totals
 from taskyard.server.words import Moment, iso
 from taskyard.store.port import Hint, Store
 
@@ -59,17 +60,18 @@ class Sampler:
     def __init__(
         self,
         store: Store,
+        totals: Totals,
         feed: Feed,
         every: float,
         measured: Callable[[str, float], None] = lambda _verb, _seconds: None,
     ) -> None:
         self._store = store
+        self._totals = totals
         self._feed = feed
         self.every = every
         self._measured = measured  # hears how long each question to the store took
         self.samples: deque[Sample] = deque(maxlen=max(1, int(KEPT_SECONDS / every)))
-        self._base: Instant | None = None
-        self._totals: Counter[CountKey] = Counter()
+        self._seen: Counter[CountKey] | None = None
         self._lately = Lately()
         self._lanes: Mapping[str, Lane] = {}
         self._nodes: object = None
@@ -142,24 +144,10 @@ class Sampler:
         self._lanes = lanes
 
     async def _look_what_ended(self, now: Instant) -> None:
-        """Figures are kept by the hour: what was added since the last look is a difference."""
-        hour = now - now % HOUR
-        if self._base is None:
-            self._base = hour
-            self._totals = await self._tallied(hour)
-            return
-        totals = await self._tallied(self._base)
-        self._lately.add(time.monotonic(), totals - self._totals)
-        self._totals = totals
-        if hour > self._base:
-            self._base = hour
-            self._totals = await self._tallied(hour)
-
-    async def _tallied(self, since: Instant) -> Counter[CountKey]:
-        found: Counter[CountKey] = Counter()
-        for count in await self._timed("tallied", self._store.tallied(since)):
-            found[count.kind, count.lane, count.what, count.bucket] += count.n
-        return found
+        found = await self._timed("tallied", self._totals.look(now))
+        if self._seen is not None:
+            self._lately.add(time.monotonic(), found - self._seen)
+        self._seen = found
 
     async def _timed(self, verb: str, question: Awaitable[T]) -> T:
         begun = time.perf_counter()
