@@ -64,6 +64,33 @@ async def test_a_yard_is_looked_after(place: Place, api: httpx.AsyncClient) -> N
     assert lines[0]["subject"] == f"token:{token['id']}"
 
 
+@pytest.mark.spec("lifecycle-7", part="HTTP")
+async def test_lists_and_actions_by_time_of_creation(place: Place, api: httpx.AsyncClient) -> None:
+    first, second, third = [await created(api) for _ in range(3)]
+    at = (await api.get(f"/api/tasks/{second}")).json()["created_at"]
+    times: list[tuple[dict[str, str], list[str]]] = [
+        ({"since": at}, [third, second]),
+        ({"until": at}, [first]),
+        ({"since": at, "until": at}, []),
+        ({"since": at, "state": "queued"}, [third, second]),
+        ({"since": "0001-01-01T00:00:00Z", "until": at}, [first]),
+        ({"since": at, "until": "9999-12-31T23:59:59Z"}, [third, second]),
+    ]
+    for query, wanted in times:
+        for path in ("/api/tasks", "/api/requests"):
+            found = (await api.get(path, params=query)).json()["items"]
+            assert [one["id"] for one in found] == wanted, (path, query)
+        body = {"action": "cancel", "filter": query, "dry_run": True}
+        answer = (await api.post("/api/tasks/actions", json=body)).json()
+        assert answer == {"matched": len(wanted), "done": 0, "more": False}, query
+    listed = (await api.get("/api/queue/list", params={"since": at})).json()
+    assert [one["id"] for one in listed["queued"]["items"]] == [third, second]
+    body = {"action": "cancel", "filter": {"until": at}}
+    assert (await api.post("/api/tasks/actions", json=body)).json()["done"] == 1
+    assert (await place.yard.get(first)).state == "cancelled"
+    assert (await place.yard.get(second)).state == "queued"
+
+
 async def run_and_wait(place: Place, *ids: str) -> None:
     worker = place.yard.worker(slots=4)
     await worker.start()
@@ -132,4 +159,9 @@ async def test_no_moment_is_an_error_of_ours(place: Place, at: str) -> None:
         ("/api/queue/pause", {"until": at}),
     ):
         assert (await admin.post(path, json=body)).status_code == 422, (path, body)
+    for name in ("since", "until"):
+        for path in ("/api/tasks", "/api/requests", "/api/queue/list"):
+            assert (await admin.get(path, params={name: at})).status_code == 422, (path, name)
+        body = {"action": "cancel", "filter": {name: at}}
+        assert (await admin.post("/api/tasks/actions", json=body)).status_code == 422
     assert (await admin.get("/api/lanes")).status_code == 200

@@ -202,6 +202,29 @@ async def test_filters_choose(api: httpx.AsyncClient) -> None:
         assert (await api.get("/api/tasks", params={name: "a\x00"})).status_code == 422
 
 
+@pytest.mark.parametrize("at", ["yesterday", "2030-01-01", "2030-13-01T00:00:00Z", ""])
+async def test_what_is_no_moment_is_refused(api: httpx.AsyncClient, at: str) -> None:
+    for name in ("since", "until"):
+        for path in ("/api/tasks", "/api/requests", "/api/queue/list"):
+            answer = await api.get(path, params={name: at})
+            told = answer.json()
+            assert (answer.status_code, told["code"], told["path"]) == (400, "invalid", name)
+            assert "RFC3339" in told["detail"]
+        body = {"action": "cancel", "filter": {name: at}}
+        answer = await api.post("/api/tasks/actions", json=body)
+        assert (answer.status_code, answer.json()["path"]) == (422, f"$.filter.{name}")
+
+
+async def test_a_moment_has_a_zone(api: httpx.AsyncClient) -> None:
+    at = "2030-01-01T00:00:00"
+    answer = await api.get("/api/tasks", params={"since": at})
+    assert (answer.status_code, answer.json()["path"]) == (422, "since")
+    assert "time zone" in answer.json()["detail"]
+    body = {"action": "cancel", "filter": {"until": at}, "dry_run": True}
+    answer = await api.post("/api/tasks/actions", json=body)
+    assert (answer.status_code, answer.json()["path"]) == (422, "$.filter.until")
+
+
 @pytest.mark.spec("lifecycle-6", part="HTTP")
 @pytest.mark.spec("lifecycle-7", part="HTTP")
 async def test_actions_on_one_task(place: Place, api: httpx.AsyncClient) -> None:

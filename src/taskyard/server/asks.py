@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any
 
 from litestar.connection import ASGIConnection, Request
@@ -19,6 +20,11 @@ Actor = SkipValidation[NamedDependency[str]]
 
 InPath = FromPath[str]
 Limit = Annotated[int, QueryParameter(ge=1, le=limits.MAX_PAGE)]
+Filter = Annotated[str | None, QueryParameter(required=False, max_length=200)]
+Since = Annotated[
+    datetime | None, QueryParameter(required=False, description="created then or later")
+]
+Until = Annotated[datetime | None, QueryParameter(required=False, description="created before")]
 
 ROLE = "role"
 ANYBODY = "anybody"

@@ -10,7 +10,9 @@ import msgspec
 
 from taskyard.domain.clock import Instant, as_datetime
 from taskyard.engine.redact import HIDDEN, is_secret, without_logins, without_secrets
+from taskyard.options import instant
 from taskyard.server.gate import SLASH
+from taskyard.server.problems import Refusal
 
 Moment = Annotated[str, msgspec.Meta(description="RFC 3339, UTC, with microseconds")]
 
@@ -29,6 +31,14 @@ def iso_or_none(at: Instant | None) -> str | None:
 
 def iso_of_seconds(at: int) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds")[:-6] + "Z"
+
+
+def instant_of(moment: datetime | None, path: str) -> Instant | None:
+    """What a caller said; without a zone it would be another moment on every machine."""
+    if moment is not None and moment.tzinfo is None:
+        told = "a moment needs a time zone, as in 2030-05-01T12:00:00Z"
+        raise Refusal(422, "invalid", told, path=path)
+    return instant(path.rpartition(".")[2], moment)
 
 
 def name_in(path: str) -> str:

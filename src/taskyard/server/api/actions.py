@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import datetime
 from enum import StrEnum
 from typing import assert_never
 
@@ -17,6 +18,7 @@ from taskyard.server import limits
 from taskyard.server.asks import Actor, TheYard, operator
 from taskyard.server.bodies import Strict
 from taskyard.server.problems import Refusal
+from taskyard.server.words import instant_of
 from taskyard.yard import Yard
 
 
@@ -40,16 +42,28 @@ class TaskFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     kind: str | None = None
     lane: str | None = None
     key: str | None = None
+    since: datetime | None = None  # created then or later
+    until: datetime | None = None  # created before
 
     def check(self) -> None:
         named = [("kind", self.kind), ("lane", self.lane), ("key", self.key)]
         for what, name in named:
             if name is not None:
                 check_name(what, name)
-        if self.state is None and all(name is None for _, name in named):
-            raise Refusal(
-                422, "no_filter", "say which tasks: a state, kind, lane or key", path="$.filter"
-            )
+        if self == TaskFilter():
+            told = "say which tasks: a state, kind, lane, key or time of creation"
+            raise Refusal(422, "no_filter", told, path="$.filter")
+
+    def query(self, state: State) -> TaskQuery:
+        return TaskQuery(
+            state=state,
+            kind=self.kind,
+            lane=self.lane,
+            key=self.key,
+            since=instant_of(self.since, "$.filter.since"),
+            until=instant_of(self.until, "$.filter.until"),
+            limit=limits.MAX_PAGE,
+        )
 
 
 class ActOnTasks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -94,9 +108,7 @@ async def _matching(yard: Yard, data: ActOnTasks) -> AsyncIterator[Task]:
     for state in STATES[data.action]:
         if wanted.state not in (None, state):
             continue
-        query = TaskQuery(
-            state=state, kind=wanted.kind, lane=wanted.lane, key=wanted.key, limit=limits.MAX_PAGE
-        )
+        query = wanted.query(state)
         while page := await yard.find(query):
             for task in page:
                 if task.asked != data.action:

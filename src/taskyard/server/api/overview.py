@@ -110,13 +110,7 @@ Before = Annotated[int | None, QueryParameter(required=False, ge=0, le=limits.MA
 
 
 @get("/audit", opt=viewer, summary="Who did what, newest first")
-async def list_audit(
-    yard: TheYard,
-    before: Annotated[
-        int | None, QueryParameter(required=False, ge=0, le=limits.MAX_NUMBER)
-    ] = None,
-    limit: Limit = 100,
-) -> Audit:
+async def list_audit(yard: TheYard, before: Before = None, limit: Limit = 100) -> Audit:
     lines = await yard.audit(limit=limit, before=before)
     return Audit([_line(line) for line in lines], lines[-1].no if len(lines) == limit else None)
 

@@ -14,10 +14,10 @@ from taskyard.domain.lane import LaneChange
 from taskyard.domain.task import TaskQuery, check_name
 from taskyard.server.api.lanes import Lanes, LaneView, Seconds, view
 from taskyard.server.api.requests import STATES, RequestPage, RequestState, in_states, request_view
-from taskyard.server.asks import Actor, Limit, TheYard, operator, viewer
+from taskyard.server.asks import Actor, Limit, Since, TheYard, Until, operator, viewer
 from taskyard.server.bodies import Strict
 from taskyard.server.problems import Refusal
-from taskyard.server.words import Moment, iso
+from taskyard.server.words import Moment, instant_of, iso
 
 
 class Scope(StrEnum):
@@ -150,10 +150,15 @@ async def queue_stats(yard: TheYard) -> QueueStats:
 
 
 @get("/list", opt=viewer, summary="What runs and what waits")
-async def queue_list(yard: TheYard, limit: Limit = 50) -> QueueList:
+async def queue_list(
+    yard: TheYard, since: Since = None, until: Until = None, limit: Limit = 50
+) -> QueueList:
+    query = TaskQuery(
+        since=instant_of(since, "since"), until=instant_of(until, "until"), limit=limit
+    )
     pages = {}
     for shown in (RequestState.RUNNING, RequestState.QUEUED):
-        found = await in_states(yard, TaskQuery(limit=limit), STATES[shown])
+        found = await in_states(yard, query, STATES[shown])
         pages[shown] = RequestPage([request_view(task) for task in found], None)
     return QueueList(
         pages[RequestState.RUNNING], pages[RequestState.QUEUED], iso(await yard.store.now())

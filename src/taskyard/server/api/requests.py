@@ -14,9 +14,19 @@ from taskyard.domain.state import State
 from taskyard.domain.task import Task, TaskQuery, check_name
 from taskyard.server import cursor as cursors
 from taskyard.server.api.tasks import Prioritize
-from taskyard.server.asks import Actor, InPath, Limit, TheYard, operator, viewer
+from taskyard.server.asks import (
+    Actor,
+    Filter,
+    InPath,
+    Limit,
+    Since,
+    TheYard,
+    Until,
+    operator,
+    viewer,
+)
 from taskyard.server.bodies import Strict
-from taskyard.server.words import Moment, iso, iso_or_none, name_in
+from taskyard.server.words import Moment, instant_of, iso, iso_or_none, name_in
 from taskyard.yard import Yard
 
 
@@ -61,20 +71,26 @@ class RequestActed(msgspec.Struct, frozen=True):
     state: RequestState
 
 
-Filter = Annotated[str | None, QueryParameter(required=False, max_length=200)]
-
-
 @get("/", opt=viewer, summary="List requests, newest first")
 async def list_requests(
+    *,
     yard: TheYard,
     in_state: Annotated[RequestState | None, QueryParameter(name="state", required=False)] = None,
     lane: Filter = None,
+    since: Since = None,
+    until: Until = None,
     limit: Limit = 50,
     cursor: Filter = None,
 ) -> RequestPage:
     if lane is not None:
         check_name("lane", lane)
-    query = TaskQuery(lane=lane, limit=limit, after=cursors.read(cursor))
+    query = TaskQuery(
+        lane=lane,
+        since=instant_of(since, "since"),
+        until=instant_of(until, "until"),
+        limit=limit,
+        after=cursors.read(cursor),
+    )
     found = await in_states(yard, query, (None,) if in_state is None else STATES[in_state])
     last = found[-1].no if len(found) == limit else None
     following = None if last is None else cursors.written(last)

@@ -13,7 +13,7 @@ from litestar.params import QueryParameter, SkipValidation
 
 from taskyard.domain.lane import Lane
 from taskyard.domain.statistics import KindStatistics, Times
-from taskyard.server.asks import TheYard, viewer
+from taskyard.server.asks import Filter, TheYard, viewer
 from taskyard.server.oldest import Oldest
 from taskyard.server.sampler import Sample, Sampler
 
@@ -64,7 +64,6 @@ class Autoscale(msgspec.Struct, frozen=True):
 
 Hours = Annotated[float, QueryParameter(gt=0, le=24 * 90)]
 Minutes = Annotated[float, QueryParameter(gt=0, le=60)]
-Filter = Annotated[str | None, QueryParameter(required=False, max_length=200)]
 
 
 @get("/stats", opt=viewer, summary="How kinds and lanes fare")

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import msgspec
 from litestar import Response, Router, delete, get, post
-from litestar.params import JSONBody, QueryParameter
+from litestar.params import JSONBody
 
 from taskyard.domain.errors import NotFound
 from taskyard.domain.task import TaskQuery, check_name
 from taskyard.server import cursor as cursors
 from taskyard.server.api.create import Created, CreateTask, create
-from taskyard.server.asks import Actor, InPath, Limit, TheYard, operator, viewer
+from taskyard.server.asks import Actor, Filter, InPath, Limit, TheYard, operator, viewer
 from taskyard.server.bodies import Strict
 from taskyard.server.pages import page_of
 from taskyard.server.views import TaskPage
@@ -40,7 +40,7 @@ async def subscription_tasks(
     yard: TheYard,
     subscription: InPath,
     limit: Limit = 50,
-    cursor: Annotated[str | None, QueryParameter(required=False, max_length=200)] = None,
+    cursor: Filter = None,
 ) -> TaskPage:
     query = TaskQuery(key=key_of(subscription), limit=limit, after=cursors.read(cursor))
     return await page_of(yard, query)

@@ -11,7 +11,17 @@ from litestar.params import JSONBody, QueryParameter
 from taskyard.domain.state import State
 from taskyard.domain.task import TaskQuery, check_name
 from taskyard.server import cursor as cursors
-from taskyard.server.asks import Actor, InPath, Limit, TheYard, operator, viewer
+from taskyard.server.asks import (
+    Actor,
+    Filter,
+    InPath,
+    Limit,
+    Since,
+    TheYard,
+    Until,
+    operator,
+    viewer,
+)
 from taskyard.server.bodies import Strict
 from taskyard.server.pages import page_of
 from taskyard.server.search import containing
@@ -23,9 +33,7 @@ from taskyard.server.views import (
     summary,
     whole,
 )
-from taskyard.server.words import name_in
-
-Filter = Annotated[str | None, QueryParameter(required=False, max_length=200)]
+from taskyard.server.words import instant_of, name_in
 
 
 class Acted(msgspec.Struct, frozen=True):
@@ -48,6 +56,8 @@ async def list_tasks(
     kind: Filter = None,
     lane: Filter = None,
     key: Filter = None,
+    since: Since = None,
+    until: Until = None,
     q: Filter = None,
     limit: Limit = 50,
     cursor: Filter = None,
@@ -58,7 +68,14 @@ async def list_tasks(
         if name is not None:
             check_name(what, name)
     query = TaskQuery(
-        state=in_state, kind=kind, lane=lane, key=key, limit=limit, after=cursors.read(cursor)
+        state=in_state,
+        kind=kind,
+        lane=lane,
+        key=key,
+        since=instant_of(since, "since"),
+        until=instant_of(until, "until"),
+        limit=limit,
+        after=cursors.read(cursor),
     )
     if not q:
         return await page_of(yard, query)
