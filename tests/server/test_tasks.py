@@ -9,6 +9,7 @@ import pytest
 
 from taskyard import State
 from taskyard.domain.node import NewNode
+from taskyard.domain.task import SHORT_PAYLOAD
 from taskyard.engine.job import MAX_MESSAGE
 from taskyard.server.roles import Role
 from taskyard.server.words import Veil
@@ -379,22 +380,99 @@ async def test_the_unexpected_is_not_told_to_callers(
     assert "a secret of the house" in caplog.text
 
 
+async def all_pages(api: httpx.AsyncClient, path: str, **query: Any) -> list[list[str]]:
+    """The ids of each page, until there is no next one."""
+    found: list[list[str]] = []
+    while True:
+        page = (await api.get(path, params=query)).json()
+        found.append([one["id"] for one in page["items"]])
+        if page["next"] is None:
+            return found
+        query["cursor"] = page["next"]
+
+
+async def failed_with(api: httpx.AsyncClient, secret: str, count: int) -> list[str]:
+    """Tasks whose payload is too long for a list and whose error says a secret of it."""
+    params = {"message": "x" * SHORT_PAYLOAD, "password": secret}
+    return [await created(api, kind="fail", params=params) for _ in range(count)]
+
+
+@pytest.mark.spec("security-10", part="HTTP")
+async def test_secrets_of_a_payload_that_is_not_listed_are_hidden(
+    place: Place, api: httpx.AsyncClient
+) -> None:
+    secret = "hunter2-and-more"
+    await failed_with(api, secret, 1)
+    await run_everything(place)
+    [line] = (await place.yard.page()).tasks
+    assert line.payload is None
+    for query in ({}, {"q": "xxxx"}):
+        answer = await api.get("/api/tasks", params=query)
+        assert answer.json()["items"][0]["error"]["message"].endswith("x ***"), query
+        assert secret not in answer.text
+
+
+@pytest.mark.spec("security-10", part="HTTP")
+async def test_secrets_cannot_be_guessed_by_searching(place: Place, api: httpx.AsyncClient) -> None:
+    secret = "hunter2-and-more"
+    [long] = await failed_with(api, secret, 1)
+    short = await created(api, kind="fail", params={"message": "oh", "password": secret})
+    await run_everything(place)
+    assert await all_pages(api, "/api/tasks", q="fatal") == [[short, long]]
+    for guess in (secret, "hunter", "unter2"):
+        assert await all_pages(api, "/api/tasks", q=guess) == [[]]
+
+
 @pytest.mark.spec("security-11", part="HTTP")
-async def test_a_page_that_is_too_heavy_ends_early(
+async def test_a_page_for_which_much_must_be_read_ends_early(
+    place: Place, api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("taskyard.server.limits.MAX_OPENED", 2)
+    ids = (await failed_with(api, "hunter2-and-more", 5))[::-1]
+    await run_everything(place)
+    assert await all_pages(api, "/api/tasks") == [ids[:2], ids[2:4], ids[4:]]
+    assert await all_pages(api, "/api/tasks", q="xxxx") == [ids[:2], ids[2:4], ids[4:]]
+
+
+@pytest.mark.spec("lifecycle-7", part="HTTP")
+async def test_a_search_that_finds_little_says_where_to_go_on(
     api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("taskyard.server.pages.PIECE", 2)
-    monkeypatch.setattr("taskyard.server.pages.HEAVY", 1000)
-    ids = [await created(api, params={"name": "x" * 600}) for _ in range(5)]
-    seen: list[str] = []
-    query: dict[str, Any] = {"limit": 5}
-    sizes = []
-    while True:
-        page = (await api.get("/api/tasks", params=query)).json()
-        sizes.append(len(page["items"]))
-        seen += [one["id"] for one in page["items"]]
-        if page["next"] is None:
-            break
-        query["cursor"] = page["next"]
-    assert seen == ids[::-1]
-    assert sizes == [2, 2, 1]
+    monkeypatch.setattr("taskyard.store.sqlite.find.MAX_LOOKS", 10)
+    rare = await created(api, keys=["k"], delay=3600)
+    often = [await created(api, keys=["k"]) for _ in range(9)][::-1]
+    pages = await all_pages(api, "/api/tasks", key="k", state="pending", limit=5)
+    assert pages[:2] == [[], []]
+    assert [one for page in pages for one in page] == [rare]
+    both = await all_pages(api, "/api/tasks", key="k", limit=4)
+    assert [one for page in both for one in page] == [*often, rare]
+
+
+@pytest.mark.spec("lifecycle-4", part="HTTP")
+async def test_requests_of_several_states_come_in_order_and_once(
+    api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("taskyard.store.sqlite.find.MAX_LOOKS", 10)
+    ids = []
+    for number in range(12):
+        ids.append(await created(api, lane="l", delay=3600 if number % 3 else None))
+        if number % 4 == 0:
+            await api.post(f"/api/tasks/{ids[-1]}/pause")
+    for limit in (1, 2, 5, 50):
+        for query in ({}, {"lane": "l"}, {"since": "2020-01-01T00:00:00Z"}):
+            pages = await all_pages(api, "/api/requests", state="queued", limit=limit, **query)
+            assert [one for page in pages for one in page] == ids[::-1], (limit, query)
+
+
+async def test_an_id_is_found_by_searching_if_the_filters_let_it_pass(
+    api: httpx.AsyncClient,
+) -> None:
+    task_id, other = await created(api, id="exactly"), await created(api, id="exactly-not")
+    for query, wanted in (
+        ({}, [task_id]),
+        ({"state": "queued", "kind": "greet"}, [task_id]),
+        ({"state": "failed"}, []),
+        ({"lane": "elsewhere"}, []),
+    ):
+        assert await all_pages(api, "/api/tasks", q="exactly", **query) == [wanted], query
+    assert await all_pages(api, "/api/tasks", q="exactl") == [[other, task_id]]

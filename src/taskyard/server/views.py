@@ -8,7 +8,7 @@ import msgspec
 
 from taskyard.domain.explain import Explanation, Wait
 from taskyard.domain.state import REVIVABLE, WAITING, State
-from taskyard.domain.task import FailedAttempt, Progress, Task, TaskError
+from taskyard.domain.task import FailedAttempt, Progress, Task, TaskError, TaskLine
 from taskyard.engine.job import MAX_MESSAGE, MAX_STACK
 from taskyard.server.words import Moment, Veil, iso, iso_or_none, json_of
 
@@ -73,7 +73,7 @@ class TaskView(TaskSummary, frozen=True, kw_only=True):
 
 class TaskPage(msgspec.Struct, frozen=True):
     items: list[TaskSummary]
-    next: str | None  # the cursor of the next page
+    next: str | None  # the cursor of the next page; this one may be short nevertheless
 
 
 class ExplanationView(msgspec.Struct, frozen=True):
@@ -83,9 +83,13 @@ class ExplanationView(msgspec.Struct, frozen=True):
     waits: tuple[Wait, ...]
 
 
-def summary(task: Task) -> TaskSummary:
-    speaks = task.error is not None or task.progress is not None  # of what may be secret
-    veil = Veil(json_of(task.payload) if speaks else None)
+def speaks(task: TaskLine) -> bool:
+    """Whether a list shows words of its body, who knows all that is secret in the payload."""
+    return task.error is not None or (task.progress is not None and bool(task.progress.note))
+
+
+def summary(task: TaskLine) -> TaskSummary:
+    veil = Veil(json_of(task.payload) if speaks(task) else None)
     return TaskSummary(**_common(task, veil, stack=False))
 
 
@@ -133,7 +137,7 @@ def actions(task: Task) -> list[str]:
     return found
 
 
-def _common(task: Task, veil: Veil, *, stack: bool) -> dict[str, Any]:
+def _common(task: Task | TaskLine, veil: Veil, *, stack: bool) -> dict[str, Any]:
     return {
         "id": task.id,
         "kind": task.kind,

@@ -13,7 +13,7 @@ from litestar.params import JSONBody
 
 from taskyard.domain.errors import IllegalTransition, NotFound
 from taskyard.domain.state import REVIVABLE, State
-from taskyard.domain.task import Task, TaskQuery, check_name
+from taskyard.domain.task import TaskLine, TaskQuery, check_name
 from taskyard.server import limits
 from taskyard.server.asks import Actor, TheYard, operator
 from taskyard.server.bodies import Strict
@@ -103,19 +103,20 @@ async def act_on_tasks(yard: TheYard, actor: Actor, data: JSONBody[ActOnTasks]) 
     return ActedOn(matched, done, more=False)
 
 
-async def _matching(yard: Yard, data: ActOnTasks) -> AsyncIterator[Task]:
+async def _matching(yard: Yard, data: ActOnTasks) -> AsyncIterator[TaskLine]:
     wanted = data.filter
     for state in STATES[data.action]:
         if wanted.state not in (None, state):
             continue
         query = wanted.query(state)
-        while page := await yard.find(query):
-            for task in page:
+        while True:
+            page = await yard.page(query)
+            for task in page.tasks:
                 if task.asked != data.action:
                     yield task
-            if len(page) < query.limit:
+            if page.next is None:
                 break
-            query = msgspec.structs.replace(query, after=page[-1].no)
+            query = msgspec.structs.replace(query, after=page.next)
 
 
 async def _act(yard: Yard, action: Action, task_id: str, actor: str) -> bool:

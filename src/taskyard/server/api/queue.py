@@ -13,7 +13,7 @@ from litestar.params import JSONBody
 from taskyard.domain.lane import LaneChange
 from taskyard.domain.task import TaskQuery, check_name
 from taskyard.server.api.lanes import Lanes, LaneView, Seconds, view
-from taskyard.server.api.requests import STATES, RequestPage, RequestState, in_states, request_view
+from taskyard.server.api.requests import STATES, RequestPage, RequestState, in_states
 from taskyard.server.asks import Actor, Limit, Since, TheYard, Until, operator, viewer
 from taskyard.server.bodies import Strict
 from taskyard.server.problems import Refusal
@@ -153,15 +153,14 @@ async def queue_stats(yard: TheYard) -> QueueStats:
 async def queue_list(
     yard: TheYard, since: Since = None, until: Until = None, limit: Limit = 50
 ) -> QueueList:
+    """`next` goes on in `/api/requests` with that state."""
     query = TaskQuery(
         since=instant_of(since, "since"), until=instant_of(until, "until"), limit=limit
     )
-    pages = {}
-    for shown in (RequestState.RUNNING, RequestState.QUEUED):
-        found = await in_states(yard, query, STATES[shown])
-        pages[shown] = RequestPage([request_view(task) for task in found], None)
     return QueueList(
-        pages[RequestState.RUNNING], pages[RequestState.QUEUED], iso(await yard.store.now())
+        running=await in_states(yard, query, STATES[RequestState.RUNNING]),
+        queued=await in_states(yard, query, STATES[RequestState.QUEUED]),
+        at=iso(await yard.store.now()),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import heapq
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from litestar import Router, get, post
 from litestar.params import JSONBody, QueryParameter
 
 from taskyard.domain.state import State
-from taskyard.domain.task import Task, TaskQuery, check_name
+from taskyard.domain.task import TaskLine, TaskQuery, check_name
 from taskyard.server import cursor as cursors
 from taskyard.server.api.tasks import Prioritize
 from taskyard.server.asks import (
@@ -82,6 +82,7 @@ async def list_requests(
     limit: Limit = 50,
     cursor: Filter = None,
 ) -> RequestPage:
+    """A page may be short or empty although there is a `next`, which is null at the end."""
     if lane is not None:
         check_name("lane", lane)
     query = TaskQuery(
@@ -91,10 +92,7 @@ async def list_requests(
         limit=limit,
         after=cursors.read(cursor),
     )
-    found = await in_states(yard, query, (None,) if in_state is None else STATES[in_state])
-    last = found[-1].no if len(found) == limit else None
-    following = None if last is None else cursors.written(last)
-    return RequestPage([request_view(task) for task in found], following)
+    return await in_states(yard, query, (None,) if in_state is None else STATES[in_state])
 
 
 @post("/{request_id:str}/cancel", opt=operator, status_code=200, summary="Cancel a request")
@@ -119,15 +117,22 @@ async def prioritize_request(
     return await _acted(yard, name, "prioritized")
 
 
-async def in_states(yard: Yard, query: TaskQuery, states: tuple[State | None, ...]) -> list[Task]:
-    """A page of those in any of these states, newest first."""
-    pages = [await yard.find(msgspec.structs.replace(query, state=state)) for state in states]
-    if len(pages) == 1:
-        return pages[0]
-    return list(heapq.merge(*pages, key=lambda task: task.no, reverse=True))[: query.limit]
+async def in_states(yard: Yard, query: TaskQuery, states: Sequence[State | None]) -> RequestPage:
+    """A page of those in any of these states, newest first.
+
+    Each state was searched down to some number, and below the highest of these not all is known.
+    """
+    pages = [await yard.page(msgspec.structs.replace(query, state=state)) for state in states]
+    floor = max((page.next for page in pages if page.next is not None), default=0)
+    known = [line for page in pages for line in page.tasks if line.no >= floor]
+    found = sorted(known, key=lambda line: line.no, reverse=True)[: query.limit]
+    after = found[-1].no if len(found) < len(known) else floor
+    return RequestPage(
+        [_request(line) for line in found], cursors.written(after) if after else None
+    )
 
 
-def request_view(task: Task) -> RequestView:
+def _request(task: TaskLine) -> RequestView:
     return RequestView(
         id=task.id,
         kind=task.kind,

@@ -42,6 +42,7 @@ async def subscription_tasks(
     limit: Limit = 50,
     cursor: Filter = None,
 ) -> TaskPage:
+    """A page may be short or empty although there is a `next`, which is null at the end."""
     query = TaskQuery(key=key_of(subscription), limit=limit, after=cursors.read(cursor))
     return await page_of(yard, query)
 

@@ -23,14 +23,12 @@ from taskyard.server.asks import (
     viewer,
 )
 from taskyard.server.bodies import Strict
-from taskyard.server.pages import page_of
-from taskyard.server.search import containing
+from taskyard.server.pages import containing, page_of
 from taskyard.server.views import (
     ExplanationView,
     TaskPage,
     TaskView,
     explanation,
-    summary,
     whole,
 )
 from taskyard.server.words import instant_of, name_in
@@ -62,8 +60,9 @@ async def list_tasks(
     limit: Limit = 50,
     cursor: Filter = None,
 ) -> TaskPage:
-    """Filters go together. With `q`, a text in the id, kind, lane, keys, group or error, a page may
-    be short or empty although there is a `next`: so far nothing was found."""
+    """Filters go together; `q` is a text in the id, kind, lane, keys, group or error. A page may be
+    short or empty although there is a `next`: so far no more was found. `next` is null at the end.
+    """
     for what, name in (("kind", kind), ("lane", lane), ("key", key), ("q", q or None)):
         if name is not None:
             check_name(what, name)
@@ -77,11 +76,7 @@ async def list_tasks(
         limit=limit,
         after=cursors.read(cursor),
     )
-    if not q:
-        return await page_of(yard, query)
-    found, last = await containing(yard, query, q)
-    following = None if last is None else cursors.written(last)
-    return TaskPage([summary(task) for task in found], following)
+    return await containing(yard, query, q) if q else await page_of(yard, query)
 
 
 @get("/{task_id:str}", opt=viewer, summary="All about one task")
