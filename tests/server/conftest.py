@@ -8,11 +8,21 @@ import pytest
 
 from taskyard.server.roles import Role
 from tests.server.place import Place
+from tests.servers.urls import STORES, fresh_url
 
 
 @pytest.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Place]:
     made = Place(tmp_path)
+    await made.server.start()
+    yield made
+    await made.close()
+
+
+@pytest.fixture(params=STORES)
+async def stored(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
+    """The same on each store."""
+    made = Place(tmp_path, url=fresh_url(request.param, tmp_path))
     await made.server.start()
     yield made
     await made.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,14 +24,14 @@ async def listening(place: Place) -> AsyncIterator[str]:
     try:
         yield f"http://127.0.0.1:{sock.getsockname()[1]}"
     finally:
-        place.server.feed.end()
+        place.server.end_streams()
         http.should_exit = True
         await answering
         sock.close()
 
 
 class Watcher:
-    """One who reads the stream of events."""
+    """One who reads a stream of events."""
 
     def __init__(self, answer: httpx.Response) -> None:
         self.answer = answer
@@ -57,16 +58,28 @@ class Watcher:
         async for _ in self._lines:
             pass
 
+    async def rest(self) -> list[dict[str, str]]:
+        """All that come until then."""
+        found = []
+        with contextlib.suppress(EOFError):
+            while True:
+                found.append(await self.next())
+        return found
+
 
 @asynccontextmanager
 async def watching(
-    place: Place, base: str, role: Role = Role.VIEWER, last: str | None = None
+    place: Place,
+    base: str,
+    role: Role = Role.VIEWER,
+    last: str | None = None,
+    path: str = "/api/events",
 ) -> AsyncIterator[Watcher]:
     shown = {"Authorization": f"Bearer {place.tokens[role]}"}
     if last is not None:
         shown["Last-Event-ID"] = last
     async with (
         httpx.AsyncClient(timeout=30) as client,
-        client.stream("GET", f"{base}/api/events", headers=shown) as answer,
+        client.stream("GET", f"{base}{path}", headers=shown) as answer,
     ):
         yield Watcher(answer)

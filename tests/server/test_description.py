@@ -29,7 +29,7 @@ from tests.server.test_serve import APP, Served
 
 EXAMPLES = int(os.environ.get("TASKYARD_TEST_EXAMPLES", "0"))
 USUAL = 8
-STREAMS = {"/api/events"}  # would never end
+STREAMS = {"/api/events", "/api/tasks/{task_id}/logs/stream"}  # would never end
 ENDS_OTHERS = {("DELETE", "/api/tokens/{token_id}")}  # of the one who asks too
 
 

@@ -11,8 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from taskyard.server import limits
-from taskyard.server.api import events
+from taskyard.server import limits, streams
 from taskyard.server.feed import Feed
 from taskyard.server.roles import Role
 from tests.server.listening import listening, watching
@@ -57,7 +56,7 @@ async def test_one_that_was_away_too_long_is_told_to_begin_anew(place: Place, la
 
 
 async def test_silence_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "HEARTBEAT", 0.0)
+    monkeypatch.setattr(streams, "HEARTBEAT", 0.0)
     place = Place(tmp_path, sample_seconds=3600.0)
     await place.server.start()
     async with listening(place) as base, watching(place, base) as watcher:
@@ -70,7 +69,7 @@ async def test_silence_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 async def test_a_revoked_token_is_disconnected(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(events, "LOOK_AT_TOKEN", 0.01)
+    monkeypatch.setattr(streams, "LOOK_AT_TOKEN", 0.01)
     admin = place.caller(Role.ADMIN)
     tokens = {one["role"]: one for one in (await admin.get("/api/tokens")).json()["items"]}
     async with listening(place) as base, watching(place, base) as watcher:
@@ -85,13 +84,13 @@ async def test_streams_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     place = Place(tmp_path, max_streams=1)
     await place.server.start()
     left = asyncio.Event()
-    leave = events.Place.leave
+    leave = streams.Place.leave
 
-    def leaving(seat: events.Place) -> None:
+    def leaving(seat: streams.Place) -> None:
         leave(seat)
         left.set()
 
-    monkeypatch.setattr(events.Place, "leave", leaving)
+    monkeypatch.setattr(streams.Place, "leave", leaving)
     async with listening(place) as base:
         async with watching(place, base) as first:
             await first.next()
@@ -135,11 +134,11 @@ async def test_one_who_leaves_before_the_first_event_gives_its_place_back(place:
 
 
 def test_a_place_is_given_back_once() -> None:
-    streams = events.Streams(2)
-    first, _ = streams.enter(), streams.enter()
+    places = streams.Streams(2)
+    first, _ = places.enter(), places.enter()
     first.leave()
     first.leave()
-    assert streams.open == 1
+    assert places.open == 1
 
 
 def test_the_feed_keeps_so_many() -> None:

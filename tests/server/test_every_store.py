@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -15,15 +14,11 @@ from taskyard import Retention
 from taskyard.server.roles import Role
 from tests.server.place import Place
 from tests.server.test_tasks import GREET, created
-from tests.servers.urls import STORES, fresh_url
 
 
-@pytest.fixture(params=STORES)
-async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
-    made = Place(tmp_path, url=fresh_url(request.param, tmp_path))
-    await made.server.start()
-    yield made
-    await made.close()
+@pytest.fixture
+def place(stored: Place) -> Place:
+    return stored
 
 
 async def test_a_yard_is_looked_after(place: Place, api: httpx.AsyncClient) -> None:

@@ -26,6 +26,7 @@ from taskyard.server.api import (
     events,
     keys,
     lanes,
+    logs,
     nodes,
     overview,
     queue,
@@ -36,22 +37,23 @@ from taskyard.server.api import (
     tasks,
     tokens,
 )
-from taskyard.server.api.events import Streams
 from taskyard.server.asks import ROLE, actor_of, allowed
 from taskyard.server.config import ServerConfig
 from taskyard.server.feed import Feed
+from taskyard.server.following import Following
 from taskyard.server.gate import COOKIE, Gate, Receive, Scope, Send, tell
 from taskyard.server.keyring import Keyring
 from taskyard.server.metrics import Metrics, metrics_page
 from taskyard.server.oldest import Oldest
 from taskyard.server.problems import problem
 from taskyard.server.sampler import Sampler
+from taskyard.server.streams import Streams
 from taskyard.server.totals import Totals
 from taskyard.yard import Yard
 
 API = (
-    tasks, create, actions, requests, queue, subscriptions, lanes, keys, crons, nodes, overview,
-    session, tokens, stats, events,
+    tasks, create, actions, logs, requests, queue, subscriptions, lanes, keys, crons, nodes,
+    overview, session, tokens, stats, events,
 )  # fmt: skip
 
 log = logger("server")
@@ -69,6 +71,7 @@ class Server:
         self.config = config
         self.keyring = Keyring(config.folder, config.secret)
         self.feed = Feed()
+        self.following = Following(yard)
         self.streams = Streams(config.max_streams)
         self.oldest = Oldest(yard.store)
         totals = Totals(yard.store)
@@ -96,6 +99,7 @@ class Server:
             if not self._started:
                 await self.yard.open()
                 self.feed.begin()
+                self.following.begin()
                 self.sampler.start()
                 self.metrics.start()
                 self._started = True
@@ -104,9 +108,15 @@ class Server:
         """The yard is left open: whoever made it closes it."""
         async with self._starting:
             self._started = False
-            self.feed.end()
+            self.end_streams()
+            await self.following.stop()
             await self.sampler.stop()
             await self.metrics.stop()
+
+    def end_streams(self) -> None:
+        """Those who watch may go: nothing more will come."""
+        self.feed.end()
+        self.following.end()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -149,6 +159,7 @@ def _litestar(server: Server) -> Litestar:
             "oldest": _always(server.oldest),
             "metrics": _always(server.metrics),
             "feed": _always(server.feed),
+            "following": _always(server.following),
             "streams": _always(server.streams),
             "actor": Provide(actor_of, sync_to_thread=False),
         },

@@ -13,3 +13,4 @@ MAX_OPENED = 50  # tasks of a page whose long payload is read, to know what to h
 MAX_CONNECTIONS = 1000  # open at once, at a server that runs by itself
 MAX_STREAMS = 100  # event streams open at once, of all callers
 MAX_NUMBER = 2**63 - 1  # of a row: what every store can compare with
+MAX_MARK = 2**31 - 1  # of an attempt, and of a line of its log

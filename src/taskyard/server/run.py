@@ -95,7 +95,7 @@ async def serve(
                 try:
                     code = await node.run_until(stopped)
                 finally:
-                    server.feed.end()
+                    server.end_streams()
                     http.should_exit = True
                     await answering
     finally:

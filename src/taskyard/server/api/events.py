@@ -2,64 +2,23 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Any
 
-import msgspec
 from litestar import Request, Router, get
-from litestar.background_tasks import BackgroundTask
 from litestar.di import NamedDependency
-from litestar.params import HeaderParameter, SkipValidation
+from litestar.params import SkipValidation
 from litestar.response import Stream
 
+from taskyard.server import streams as streaming
 from taskyard.server.api.session import TheKeyring
 from taskyard.server.asks import viewer
 from taskyard.server.feed import Feed
-from taskyard.server.keyring import Keyring
-from taskyard.server.problems import Refusal
-from taskyard.server.roles import Caller
-
-HEARTBEAT = 15.0  # seconds
-LOOK_AT_TOKEN = 1.0  # seconds
-RETRY = b"retry: 2000\n\n"  # milliseconds after which a browser comes back
+from taskyard.server.streams import LastEventId, TheStreams, event
 
 TheFeed = SkipValidation[NamedDependency[Feed]]
 
 
-class Streams:
-    """How many are open now."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self.open = 0
-
-    def enter(self) -> Place:
-        if self.open >= self._most:
-            raise Refusal(429, "too_many", f"there are {self._most} streams already")
-        self.open += 1
-        return Place(self)
-
-
-class Place:
-    """Of one stream among them, given back once however often that is said."""
-
-    def __init__(self, streams: Streams) -> None:
-        self._streams: Streams | None = streams
-
-    def leave(self) -> None:
-        if self._streams is not None:
-            self._streams.open -= 1
-            self._streams = None
-
-
-TheStreams = SkipValidation[NamedDependency[Streams]]
-LastEventId = Annotated[
-    str | None, HeaderParameter(name="Last-Event-ID", required=False, max_length=30)
-]
-
-
-@get("/events", opt=viewer, media_type="text/event-stream", summary="What changes, as it does")
+@get("/events", opt=viewer, media_type=streaming.MEDIA_TYPE, summary="What changes, as it does")
 async def events(
     *,
     request: Request[Any, Any, Any],
@@ -70,53 +29,33 @@ async def events(
 ) -> Stream:
     """`tasks`, `lanes`, `nodes` and `stats`; `reset` tells a watcher that it has missed something
     and should look at everything anew. With `Last-Event-ID` it goes on where it was."""
-    place = streams.enter()
-    watching = _Watching(feed, place, keyring, request.user)
-    return Stream(
-        watching.stream(_number(last_event_id)),
-        media_type="text/event-stream",
-        headers={"X-Accel-Buffering": "no"},
-        background=BackgroundTask(place.leave),  # also of one who left before the first event
-    )
+    watch = _Watching(feed, _number(last_event_id))
+    return streaming.stream(watch, streams.enter(), keyring, request.user)
 
 
 class _Watching:
-    def __init__(self, feed: Feed, place: Place, keyring: Keyring, caller: Caller) -> None:
+    def __init__(self, feed: Feed, last: int | None) -> None:
         self._feed = feed
-        self._place = place
-        self._keyring = keyring
-        self._caller = caller
+        self._seen = feed.last if last is None else last
 
-    async def stream(self, last: int | None) -> AsyncIterator[bytes]:
-        try:
-            async for piece in self._pieces(last):
-                yield piece
-        finally:
-            self._place.leave()
+    @property
+    def is_over(self) -> bool:
+        return self._feed.is_over
 
-    async def _pieces(self, last: int | None) -> AsyncIterator[bytes]:
-        feed, quiet_since = self._feed, time.monotonic()
-        seen = feed.last if last is None else last
-        yield RETRY
-        while not feed.is_over and self._keyring.still_good(self._caller):
-            found = feed.since(seen)
-            if found is None:
-                yield _reset(feed.last)
-                seen = feed.last
-            elif found:
-                yield b"".join(event.encoded() for event in found)
-                seen = found[-1].no
-            elif time.monotonic() - quiet_since >= HEARTBEAT:
-                yield b": still here\n\n"
-            else:
-                await feed.wait(LOOK_AT_TOKEN)
-                continue
-            quiet_since = time.monotonic()
+    async def take(self) -> bytes:
+        found = self._feed.since(self._seen)
+        if found is None:
+            self._seen = self._feed.last
+            return event("reset", {"last": self._seen}, str(self._seen))
+        if found:
+            self._seen = found[-1].no
+        return b"".join(one.encoded() for one in found)
 
+    async def wait(self, seconds: float) -> None:
+        await self._feed.wait(seconds)
 
-def _reset(no: int) -> bytes:
-    data = msgspec.json.encode({"last": no})
-    return b"id: %d\nevent: reset\ndata: %s\n\n" % (no, data)
+    def leave(self) -> None:
+        """The feed does not know who watches."""
 
 
 def _number(last_event_id: str | None) -> int | None:
