@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from taskyard.domain.clock import seconds
 from taskyard.domain.node import NewNode
 from taskyard.domain.statistics import HOUR, RUN, RUN_SUM, WAIT, WAIT_SUM, Count, bucket_of
+from taskyard.domain.task import Task, TaskQuery
 from taskyard.server.lately import Lately
 from taskyard.server.sampler import Sampler
 from taskyard.server.totals import Totals
@@ -64,6 +65,31 @@ async def test_the_oldest_is_found_among_many(place: Place, api: httpx.AsyncClie
     assert left.id == last
     await place.yard.cancel(last)
     assert await oldest._find("long") is None
+
+
+async def test_the_next_oldest_is_found_soon(
+    place: Place, api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [await created(api) for _ in range(40)]
+    oldest, find, asked = place.server.oldest, place.yard.store.find, []
+
+    async def counting(query: TaskQuery) -> list[Task]:
+        asked.append(query)
+        return await find(query)
+
+    monkeypatch.setattr(place.yard.store, "find", counting)
+    for task_id in ids[:38]:
+        await place.yard.cancel(task_id)
+    oldest._known["default"] = (await place.yard.get(ids[37])).no
+    found = await oldest._find("default")
+    assert found is not None
+    assert found.id == ids[38]
+    assert len(asked) <= 3
+    await api.post(f"/api/tasks/{ids[5]}/retry")  # an older one is back
+    oldest._known["default"] = found.no
+    back = await oldest._find("default")
+    assert back is not None
+    assert back.id == ids[5]
 
 
 async def test_what_happens_is_sampled(place: Place, api: httpx.AsyncClient) -> None:

@@ -1,7 +1,8 @@
 """How long the oldest queued task of each lane has waited.
 
 Stores list tasks newest first and go on below a number, so the oldest is found by halving: some
-twenty short questions with a million tasks, and a single one while the same task stays the oldest.
+twenty short questions with a million tasks, a single one while the same task stays the oldest, and
+a few when the next one is not far behind it.
 """
 
 from __future__ import annotations
@@ -38,13 +39,15 @@ class Oldest:
         return self._ages
 
     async def _find(self, lane: str) -> Task | None:
-        known = self._known.get(lane)
+        known, low = self._known.get(lane), 0
+        found: list[Task] = []
         if known is not None:
-            below = await self._below(lane, known + 1, limit=2)
-            if [task.no for task in below] == [known]:
-                return below[0]
-        oldest = next(iter(await self._below(lane, None)), None)
-        low = 0
+            found = await self._below(lane, known + 1, limit=2)
+            if [task.no for task in found] == [known]:
+                return found[0]
+            low = 0 if found else known + 1
+        found = found or await self._below(lane, None)
+        oldest = found[-1] if found else None
         while oldest is not None and low < oldest.no:
             middle = (low + oldest.no + 1) // 2
             found = await self._below(lane, middle)
