@@ -36,6 +36,25 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMG]?)B?", re.ASCII)
 _SIZE_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 
 
+class Discreet:
+    """A struct that keeps some of its fields to itself when it is shown."""
+
+    __slots__ = ()
+    _hidden = frozenset[str]()
+
+    def __repr__(self) -> str:
+        each = (f"{name}={value!r}" for name, value in self.__rich_repr__())
+        return f"{type(self).__name__}({', '.join(each)})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """What rich asks for in the place of repr."""
+        each: dict[str, Any] = msgspec.structs.asdict(self)  # type: ignore[arg-type]
+        return [
+            (name, HIDDEN if value and name in self._hidden else value)
+            for name, value in each.items()
+        ]
+
+
 class LogLevel(StrEnum):
     DEBUG = "debug"
     INFO = "info"
@@ -57,7 +76,9 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     memory_limit: str | None = None  # such as 2GB: a worker that needs more is drained and ends
 
 
-class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
+class ServerSettings(Discreet, msgspec.Struct, frozen=True, kw_only=True):
+    _hidden = frozenset({"secret"})
+
     host: str = "127.0.0.1"
     port: int = 8321  # 0: any that is free
     allowed_hosts: list[str] = []  # names browsers may use for it, beside those of loopback
@@ -99,6 +120,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return f"Settings({_shown('url', self.url)}, …)"
 
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("url", without_secrets(self.url)), ("server", self.server)]
+
 
 class Setting(msgspec.Struct, frozen=True):
     """One of them, and who said so."""
@@ -109,6 +133,9 @@ class Setting(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"Setting({self.name!r}, {_shown(self.name, self.value)}, {self.source!r})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("name", self.name), ("value", _shown(self.name, self.value))]
 
 
 SECRET = frozenset({"server.secret"})  # is never shown

@@ -8,12 +8,20 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from rich.pretty import pretty_repr
 
 from taskyard.domain.errors import ConfigurationError, InvalidOption, NotFound
+from taskyard.server.api.session import Login
+from taskyard.server.api.tokens import MadeToken
+from taskyard.server.config import ServerConfig
+from taskyard.server.gate import Headers
 from taskyard.server.keyring import Keyring
 from taskyard.server.roles import Role
+from taskyard.server.run import Told
 from taskyard.server.tokens import Signer
+from taskyard.settings import ServerSettings, Setting, Settings
 from tests.server.place import Place
 
 SECRET = b"0123456789abcdef"
@@ -153,6 +161,39 @@ async def test_tokens_over_http(place: Place) -> None:
     for wrong in ({"role": "root"}, {"days": 0}, {"name": ""}, {"more": 1}):
         body = {"name": "x", "role": "viewer", **wrong}
         assert (await admin.post("/api/tokens", json=body)).status_code == 422
+
+
+SHOWN_NOWHERE = "hunter2-and-more-than-that"
+HOLDERS = [
+    ServerConfig(secret=SHOWN_NOWHERE),
+    ServerSettings(secret=SHOWN_NOWHERE),
+    Settings(server=ServerSettings(secret=SHOWN_NOWHERE)),
+    Settings(url=f"postgresql://ann:{SHOWN_NOWHERE}@db/yard"),
+    Setting("server.secret", SHOWN_NOWHERE, "taskyard.toml"),
+    Headers(authorization=f"Bearer {SHOWN_NOWHERE}", cookie=f"a={SHOWN_NOWHERE}"),
+    Told("http://localhost", SHOWN_NOWHERE, Path("admin-token")),
+    Login(SHOWN_NOWHERE),
+]
+
+
+@pytest.mark.spec("security-10", part="HTTP")
+@pytest.mark.parametrize("holder", HOLDERS, ids=lambda holder: type(holder).__name__)
+def test_what_holds_a_secret_does_not_show_it(holder: msgspec.Struct) -> None:
+    for shown in (repr(holder), str(holder), pretty_repr(holder), f"{[holder]}"):
+        assert SHOWN_NOWHERE not in shown
+        assert type(holder).__name__ in shown
+
+
+@pytest.mark.spec("security-10", part="HTTP")
+async def test_a_token_that_was_made_is_shown_to_its_maker_alone(place: Place) -> None:
+    answer = await place.caller(Role.ADMIN).post(
+        "/api/tokens", json={"name": "x", "role": "viewer"}
+    )
+    made = msgspec.json.decode(answer.content, type=MadeToken)
+    assert made.token.startswith("ty1_")
+    for shown in (repr(made), pretty_repr(made)):
+        assert made.token not in shown
+        assert made.id in shown
 
 
 @pytest.mark.spec("security-5")

@@ -18,6 +18,7 @@ from taskyard.server.config import LOOPBACK_HOSTS
 from taskyard.server.keyring import Keyring
 from taskyard.server.problems import MEDIA_TYPE, Problem, problem
 from taskyard.server.roles import Caller
+from taskyard.settings import Discreet
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -50,8 +51,10 @@ SECURITY_HEADERS = (
 NO_STORE = (b"cache-control", b"no-store")
 
 
-class Headers(msgspec.Struct):
+class Headers(Discreet, msgspec.Struct):
     """Those the gate looks at; a name that comes twice keeps the first value."""
+
+    _hidden = frozenset({"authorization", "cookie"})
 
     host: str = ""
     hosts: int = 0

@@ -20,6 +20,7 @@ from taskyard.engine.log import logger
 from taskyard.server import limits
 from taskyard.server.app import Server, create_app
 from taskyard.server.config import ServerConfig
+from taskyard.settings import Discreet
 from taskyard.verbs.working import Signals
 from taskyard.yard import Yard
 
@@ -58,8 +59,10 @@ class Bind(msgspec.Struct, frozen=True, kw_only=True):
         return self.tls_cert is not None
 
 
-class Told(msgspec.Struct, frozen=True):
+class Told(Discreet, msgspec.Struct, frozen=True):
     """What whoever started it should know."""
+
+    _hidden = frozenset({"first_token"})
 
     url: str
     first_token: str | None  # made now, and never shown again

@@ -19,6 +19,7 @@ from taskyard.server.keyring import Keyring
 from taskyard.server.problems import Refusal
 from taskyard.server.roles import Caller, Role
 from taskyard.server.words import Moment, iso_of_seconds
+from taskyard.settings import Discreet
 
 TheKeyring = SkipValidation[NamedDependency[Keyring]]
 TheConfig = SkipValidation[NamedDependency[ServerConfig]]
@@ -26,7 +27,9 @@ TheConfig = SkipValidation[NamedDependency[ServerConfig]]
 LONGEST_SESSION = 30 * 86_400  # seconds
 
 
-class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Login(Discreet, msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    _hidden = frozenset({"token"})
+
     token: Annotated[str, msgspec.Meta(max_length=1000)]
 
 

@@ -17,6 +17,7 @@ from taskyard.server.keyring import Issued
 from taskyard.server.roles import Role
 from taskyard.server.tokens import MAX_DAYS, MAX_TOKEN_NAME
 from taskyard.server.words import Moment, iso_of_seconds, name_in
+from taskyard.settings import Discreet
 
 log = logger("server")
 
@@ -42,7 +43,9 @@ class NewToken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     days: Annotated[float, msgspec.Meta(gt=0, le=MAX_DAYS)] | None = None  # null: for ever
 
 
-class MadeToken(TokenView, frozen=True, kw_only=True):
+class MadeToken(Discreet, TokenView, frozen=True, kw_only=True):
+    _hidden = frozenset({"token"})
+
     token: str  # shown once: it is not kept
 
 
