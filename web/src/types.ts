@@ -95,6 +95,17 @@ export interface TaskView extends TaskSummary {
   actions: Action[];
 }
 
+export type Level = "debug" | "info" | "warning" | "error" | "critical";
+
+/** What a body has said; numbers are of its attempt, and one that is missing was dropped. */
+export interface LogLine {
+  attempt: number;
+  number: number;
+  at: string;
+  level: Level;
+  text: string;
+}
+
 export interface Wait {
   condition: string;
   code: string;
@@ -249,6 +260,8 @@ export interface Filter {
   kind?: string;
   lane?: string;
   key?: string;
+  since?: string; // of creation, both
+  until?: string;
 }
 
 export type Action = "cancel" | "pause" | "resume" | "retry" | "prioritize";

@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api";
+import { createdIn } from "../created";
 import { plural } from "../format";
 import { useResource } from "../resource";
 import { go, Link, query, withQuery } from "../router";
@@ -24,7 +25,7 @@ function filterOf(params: URLSearchParams): Filter {
     const value = params.get(name);
     if (value) filter[name] = value;
   }
-  return filter;
+  return { ...filter, ...createdIn(params) };
 }
 
 export function TasksPage() {
@@ -36,7 +37,7 @@ export function TasksPage() {
   const [bulk, setBulk] = useState<Bulk | null>(null);
   const found = useResource(
     params.toString(),
-    () => api.tasks(filter, q, cursor),
+    () => api.tasks(filterOf(params), q, cursor),
     tasksMoved,
     bulk !== null,
   );
@@ -50,7 +51,7 @@ export function TasksPage() {
     setSelected(next);
   };
   const act = (action: Action) =>
-    setBulk(selected.size ? { action, ids: [...selected] } : { action, filter });
+    setBulk(selected.size ? { action, ids: [...selected] } : { action, filter: filterOf(params) });
 
   return (
     <>

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api";
-import { number, plural } from "../format";
+import { moment, number, plural } from "../format";
 import { complain, tell } from "../store";
 import type { Action, Filter } from "../types";
 import { FormDialog } from "./dialog";
@@ -79,7 +79,10 @@ export function BulkDialog({ bulk, onClose, onDone }: BulkProps) {
 }
 
 function Described({ filter }: { filter: Filter }) {
-  const parts = Object.entries(filter);
+  const { since, until, ...named } = filter;
+  const parts = Object.entries(named).map(([name, value]) => [name, value] as const);
+  if (since) parts.push(["created from", moment(since)]);
+  if (until) parts.push([since ? "to" : "created to", moment(until)]);
   return (
     <>
       Every task with{" "}

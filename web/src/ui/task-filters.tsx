@@ -6,6 +6,7 @@ import { useResource } from "../resource";
 import { go, Link, withQuery } from "../router";
 import { yard } from "../store";
 import { type Filter, STATES, type State } from "../types";
+import { CreatedFilter } from "./created-filter";
 
 export function StateTabs({ chosen }: { chosen: State | undefined }) {
   const counts = yard.value?.counts ?? {};
@@ -37,7 +38,7 @@ export function Filters({ filter, q }: { filter: Filter; q: string }) {
   const kinds = [...new Set([...(yard.value?.kinds ?? []), ...(filter.kind ? [filter.kind] : [])])];
   const names = lanes.data?.items.map((lane) => lane.name) ?? [];
   if (filter.lane && !names.includes(filter.lane)) names.push(filter.lane);
-  const any = q || filter.kind || filter.lane || filter.key;
+  const any = q || filter.kind || filter.lane || filter.key || filter.since || filter.until;
   return (
     <div class="filters">
       <Chooser
@@ -62,6 +63,7 @@ export function Filters({ filter, q }: { filter: Filter; q: string }) {
         defaultValue={filter.key ?? ""}
         onChange={(event) => set("key", event.currentTarget.value)}
       />
+      <CreatedFilter />
       {q && (
         <span class="chip">
           “{q}”
