@@ -39,8 +39,12 @@ def make_yard(folder: Path) -> Yard:
     @yard.task(lane="exports", retry=Retry.never())
     async def export(ctx: Context) -> None:
         """All subscriptions as pages."""
+        ctx.log.info("begun", into="/srv/media/pages")
         for step in range(3600):
             await ctx.progress(step, 3600, "writing pages")
+            ctx.log.info("page written", page=step + 1, bytes=random.randint(9_000, 90_000))
+            if step % 9 == 4:
+                ctx.log.warning("no picture, a plain one is used", subscription=step + 11)
             await asyncio.sleep(1)
 
     @yard.task(lane="scans", retry=Retry.fixed(2, delay=0.5))
@@ -60,9 +64,34 @@ def make_yard(folder: Path) -> Yard:
         return f"sent to {to}"
 
     @yard.task(lane="mail", retry=Retry.fixed(1, delay=0.01))
-    async def publish(text: str) -> None:
+    async def publish(ctx: Context, text: str) -> None:
         """A note on the front page, which is always closed."""
+        ctx.log.info("front page opened", address="https://media.example/front")
+        ctx.log.debug("session kept for the next try")
+        ctx.log.warning("refused: %s", text)
         raise RuntimeError(text)
+
+    @yard.task(lane="transcripts", retry=Retry.fixed(1, delay=0.01))
+    async def transcribe(ctx: Context, speech: str) -> None:
+        """What is said in an episode, line by line."""
+        said, heard = 0, folder / speech
+        while True:
+            lines = heard.read_text().splitlines() if heard.exists() else []
+            for line in lines[said:]:
+                level, _, text = line.partition(" ")
+                if level == "end":
+                    return
+                getattr(ctx.log, level)(text.encode().decode("unicode_escape"))
+            said = len(lines)
+            await asyncio.sleep(0.02)
+
+    @yard.task(lane="transcripts", retry=Retry.fixed(2, delay=0.01))
+    async def index(ctx: Context, words: int) -> None:
+        """Of the words of all transcripts, which succeeds at the third attempt."""
+        for number in range(1, words + 1):
+            ctx.log.info("word %s", number)
+        if ctx.attempt < 3:
+            raise RuntimeError("once more")
 
     return yard
 
@@ -82,7 +111,10 @@ async def serve(folder: Path, port: int, workers: int, prefix: str = "") -> None
     yard = make_yard(folder)
     app = create_app(yard, ServerConfig(folder=folder / "server", sample_seconds=0.5))
     await yard.open()
-    crew = [yard.worker(slots=8, node_id=f"worker-{number + 1}") for number in range(workers)]
+    crew = [
+        yard.worker(slots=8, node_id=f"worker-{number + 1}", keep_logs="debug")
+        for number in range(workers)
+    ]
     for worker in crew:
         await worker.start()
     server = Announced(

@@ -10,6 +10,7 @@ import type {
   Kind,
   Lane,
   LaneChange,
+  LogLine,
   Node,
   Page,
   Series,
@@ -80,6 +81,8 @@ export const api = {
   tasks: (filter: Filter, q: string, cursor: string | null, limit = 50) =>
     get<Page<TaskSummary>>("tasks", { ...filter, q, cursor, limit }),
   task: (id: string) => get<TaskView>(`tasks/${named(id)}`),
+  logs: (id: string, after: string | null) =>
+    get<Page<LogLine>>(`tasks/${named(id)}/logs`, { after, limit: 1000 }),
   act: (id: string, action: Action, priority?: number) =>
     post<null>(`tasks/${named(id)}/${action}`, priority == null ? {} : { priority }),
   actOnAll: (action: Action, filter: Filter, dry_run: boolean) =>

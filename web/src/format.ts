@@ -24,6 +24,27 @@ export const moment = (at: string) => MOMENT.format(new Date(at));
 export const clock = (seconds: number) =>
   new Date(seconds * 1000).toLocaleTimeString("en-GB", { hour12: false });
 
+const TIME = new Intl.DateTimeFormat("en-GB", {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  fractionalSecondDigits: 3,
+});
+/** The time of day, to the millisecond. */
+export const time = (at: string) => TIME.format(new Date(at));
+/** For text that leaves the page: the same on every machine. */
+export const stamp = (at: string) => new Date(at).toISOString();
+
+const UNSAFE =
+  /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+/** Controls and marks that turn the direction of text are shown as what they are; lines stay. */
+export const harmless = (text: string) =>
+  text.replace(/\r\n?/g, "\n").replace(UNSAFE, escaped);
+const escaped = (character: string) => {
+  const code = character.charCodeAt(0).toString(16);
+  return code.length > 2 ? `\\u${code.padStart(4, "0")}` : `\\x${code.padStart(2, "0")}`;
+};
+
 /** A duration, in two units where one would be coarse: 85 → "1m 25s", 1500 → "25m". */
 export function duration(seconds: number): string {
   if (seconds < 0.001) return seconds <= 0 ? "0 s" : `${(seconds * 1e6).toFixed(0)} µs`;

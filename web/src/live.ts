@@ -100,8 +100,11 @@ function yardSoon(): void {
   }, yardPause);
 }
 
-/** A page that nobody sees asks for nothing; it catches up when it is seen again. */
+/** A page that nobody sees holds no stream, as browsers open only a few to one server for all their
+ * tabs; it catches up when it is seen again. */
 document.addEventListener("visibilitychange", () => {
-  if (!document.hidden && connection.value === "live") everything();
+  if (!session.value) return;
+  if (document.hidden) disconnect();
+  else connect();
 });
 addEventListener("online", () => connection.value === "lost" && void again());

@@ -38,6 +38,10 @@ export const changed = {
 /** Progress is told by no event of its own: who shows tasks looks with each sample, too. */
 export const tasksMoved = computed(() => changed.tasks.value + changed.stats.value);
 
+/** Whether anybody looks. */
+export const visible = signal(!document.hidden);
+document.addEventListener("visibilitychange", () => (visible.value = !document.hidden));
+
 /** The server's clock less ours, in milliseconds, so that "3 s ago" is right on any machine. */
 const ahead = signal(0);
 const ticking = signal(Date.now());

@@ -20,6 +20,7 @@ import {
   StateBadge,
 } from "../ui/parts";
 import { Facts } from "../ui/facts";
+import { Logs } from "../ui/logs";
 import { Head } from "../ui/shell";
 import { Timeline } from "../ui/timeline";
 
@@ -52,6 +53,7 @@ export function TaskPage({ id }: { id: string }) {
           <Card title="Timeline">
             <Timeline task={task} />
           </Card>
+          <Logs task={task} />
           {task.result !== null && (
             <Card title="Result">
               <JsonBlock value={task.result} />
@@ -194,7 +196,9 @@ function ErrorCard({ error }: { error: TaskError }) {
       {error.stack && (
         <div class="code">
           <Copy text={error.stack} />
-          <pre tabIndex={0}>{error.stack}</pre>
+          <pre class="stack" tabIndex={0}>
+            {error.stack}
+          </pre>
         </div>
       )}
     </Card>

@@ -154,11 +154,17 @@ export function ProgressBar({ progress }: { progress: Progress }) {
   );
 }
 
-export function Copy({ text, children }: { text: string; children?: ComponentChildren }) {
+interface CopyProps {
+  text: string | (() => string);
+  label?: string;
+  children?: ComponentChildren;
+}
+
+export function Copy({ text, label = "Copy", children }: CopyProps) {
   const [copied, setCopied] = useState(false);
   const timer = useRef(0);
   const copy = async () => {
-    await navigator.clipboard.writeText(text);
+    await navigator.clipboard.writeText(typeof text === "string" ? text : text());
     setCopied(true);
     clearTimeout(timer.current);
     timer.current = window.setTimeout(() => setCopied(false), 1500);
@@ -166,7 +172,7 @@ export function Copy({ text, children }: { text: string; children?: ComponentChi
   // Browsers have a clipboard only where the page came safely: loopback or TLS.
   if (!navigator.clipboard) return <>{children}</>;
   return (
-    <button type="button" class="copy" onClick={copy} title="Copy">
+    <button type="button" class="copy" onClick={copy} title={label} aria-label={children ? undefined : label}>
       {children}
       <Icon name={copied ? "check" : "copy"} />
     </button>
