@@ -99,6 +99,7 @@ class Visit:
         self.page = self.context.new_page()
         self.outside: list[str] = []
         self.refused_by_policy: list[str] = []
+        self.complaints: list[str] = []  # of the browser, whatever they are about
         self.errors: list[str] = []
         self.page.on("request", self._requested)
         self.page.on("console", self._told)
@@ -109,6 +110,8 @@ class Visit:
             self.outside.append(request.url)
 
     def _told(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(message.text)
         if "Content Security Policy" in message.text:
             self.refused_by_policy.append(message.text)
 

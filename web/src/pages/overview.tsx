@@ -43,9 +43,8 @@ function Ribbon() {
   return (
     <div class="ribbon">
       <div class="band" aria-hidden="true">
-        {STATES.map((state) => (
-          // The root keeps a few running beside a million completed in sight.
-          <i key={state} class={state} style={{ flexGrow: Math.sqrt(of(state)) }} />
+        {STATES.filter(of).map((state) => (
+          <i key={state} class={state} style={{ flexGrow: of(state) }} />
         ))}
       </div>
       <ul>

@@ -95,7 +95,7 @@ function Table({ nodes, onDrain }: { nodes: Node[]; onDrain: (node: Node) => voi
               <td>
                 <b>{node.id}</b>
                 {node.host && (
-                  <small class="faint block" title={node.host}>
+                  <small class="faint block nowrap" title={node.host}>
                     {node.host.split(" ")[0]} · pid {node.pid}
                   </small>
                 )}
@@ -131,7 +131,7 @@ function Table({ nodes, onDrain }: { nodes: Node[]; onDrain: (node: Node) => voi
               </td>
               <td class="right">
                 {mayAct.value && node.state === "ready" && (
-                  <Button small tone="quiet" onClick={() => onDrain(node)}>
+                  <Button small onClick={() => onDrain(node)}>
                     Drain
                   </Button>
                 )}

@@ -98,7 +98,7 @@ function options(
         grid: { show: false },
         size: 24,
         space: 80,
-        values: (_p, at) => at.map(hours),
+        values: (_p, at) => at.map(at.some((one) => one % 60) ? clock : minutes),
       },
       {
         ...axis,
@@ -122,7 +122,7 @@ function options(
   } satisfies uPlot.Options as uPlot.Options;
 }
 
-const hours = (at: number) => clock(at).slice(0, at % 60 ? 8 : 5);
+const minutes = (at: number) => clock(at).slice(0, 5);
 
 /** A canvas takes no CSS variables and not every colour: let the browser say it in rgb. */
 function resolved(element: HTMLElement, name: string, opacity = 1): string {

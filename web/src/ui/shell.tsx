@@ -16,7 +16,7 @@ import {
   theme,
   yard,
 } from "../store";
-import { Dialog } from "./dialog";
+import { Dialog, FormDialog } from "./dialog";
 import { Icon, type IconName } from "./icons";
 import { KEYS } from "./keyboard";
 import { Button } from "./parts";
@@ -163,18 +163,30 @@ function Search() {
 
 function YardSwitch() {
   const paused = yard.value?.paused;
+  const [asking, setAsking] = useState(false);
   if (!mayAct.value || paused === undefined) return null;
-  return paused ? (
-    <Button icon="play" tone="primary" onClick={() => attempt(api.resumeYard, "The yard goes on")}>
-      Resume all
-    </Button>
-  ) : (
-    <Button
-      icon="pause"
-      tone="quiet"
-      label="Pause the whole yard: nothing new starts"
-      onClick={() => attempt(api.pauseYard, "The yard is paused")}
-    />
+  if (paused)
+    return (
+      <Button icon="play" tone="primary" onClick={() => attempt(api.resumeYard, "The yard goes on")}>
+        Resume all
+      </Button>
+    );
+  return (
+    <>
+      <Button icon="pause" tone="quiet" onClick={() => setAsking(true)}>
+        <span class="words">Pause all</span>
+      </Button>
+      {asking && (
+        <FormDialog
+          title="Pause the whole yard?"
+          action="Pause all"
+          onSubmit={() => attempt(api.pauseYard, "The yard is paused")}
+          onClose={() => setAsking(false)}
+        >
+          <p>Nothing new starts, in any lane and on any worker. What runs goes on.</p>
+        </FormDialog>
+      )}
+    </>
   );
 }
 

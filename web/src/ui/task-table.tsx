@@ -34,7 +34,7 @@ export function TaskTable({ tasks, selected, choose, chooseAll }: TableProps) {
             <th>Lane</th>
             <th class="right">Priority</th>
             <th class="right">Attempt</th>
-            <th>What</th>
+            <th>Details</th>
             <th class="right">Took</th>
             <th class="right">When</th>
           </tr>

@@ -70,13 +70,14 @@ function Row({ attempt, wait, run, share }: RowProps) {
           <small class={tone}>{attempt.outcome}</small>
         </span>
         <Bars share={share} wait={wait} run={run} tone={tone} />
-        <span class="took" title={`waited ${duration((wait.to - wait.from) / 1000)}`}>
-          {duration((run.to - run.from) / 1000)}
-        </span>
+        <span class="took">{duration((run.to - run.from) / 1000)}</span>
       </div>
-      {(error || attempt.node) && (
+      {attempt.started_at && (
         <div class="note">
-          {attempt.node && <span class="faint">on {attempt.node}</span>}
+          <span class="faint">
+            {attempt.node && `on ${attempt.node}, `}
+            after {duration((wait.to - wait.from) / 1000)}
+          </span>
           {error && (
             <code class="bad">
               {error.type}: {error.message}
@@ -97,7 +98,9 @@ function Row({ attempt, wait, run, share }: RowProps) {
       {open && error?.stack && (
         <div class="code">
           <Copy text={error.stack} />
-          <pre tabIndex={0}>{error.stack}</pre>
+          <pre class="stack" tabIndex={0}>
+            {error.stack}
+          </pre>
         </div>
       )}
     </>
