@@ -28,6 +28,7 @@ READERS = ["subscriber ada", "subscriber grace", "subscriber lin", "nobody"]
 PAGES = {
     "overview": "",
     "tasks": "tasks",
+    "tasks-failed": "tasks?state=failed&within=1h",
     "lanes": "lanes",
     "workers": "workers",
     "cron": "cron",

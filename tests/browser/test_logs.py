@@ -121,6 +121,7 @@ def test_lines_are_found_by_text_and_level(visit: Visit, page: Page, speech: Spe
 def test_the_end_is_followed_until_somebody_scrolls_up(
     visit: Visit, page: Page, speech: Speech
 ) -> None:
+    page.set_viewport_size({"width": 1280, "height": 1100})
     speech.say(*(f"info line {number}" for number in range(100)))
     visit.open(f"tasks/{speech.id}")
     expect(lines_of(page)).to_have_count(100)

@@ -78,6 +78,10 @@ export class TaskLog {
   }
 }
 
+/** In the place of the last line that is missing the server says how many are. */
+const isGap = ({ level, text }: LogLine) =>
+  level === "warning" && /^\([\d,]+ lines? (was|were) dropped here\b/.test(text);
+
 /** These lines, without those up to `last`; each knows how many are missing before it. */
 function withGaps(lines: LogLine[], last: LogLine | undefined): Said[] {
   let { attempt, number } = last ?? { attempt: 0, number: 0 };
@@ -85,8 +89,10 @@ function withGaps(lines: LogLine[], last: LogLine | undefined): Said[] {
   for (const line of lines) {
     if (line.attempt < attempt || (line.attempt === attempt && line.number <= number)) continue;
     if (line.attempt !== attempt) number = 0;
+    attempt = line.attempt;
+    if (isGap(line)) continue;
     fresh.push({ ...line, missing: line.number - number - 1 });
-    ({ attempt, number } = line);
+    number = line.number;
   }
   return fresh;
 }

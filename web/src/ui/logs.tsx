@@ -119,7 +119,7 @@ const HEARING: Record<Hearing, string> = {
 function Status({ hearing, shown, of }: { hearing: Hearing; shown: number; of: number }) {
   const count = shown === of ? plural(of, "line") : `${number(shown)} of ${plural(of, "line")}`;
   return (
-    <span class={`log-status ${hearing}`}>
+    <span class={`log-status is-${hearing}`}>
       {of > 0 && <span>{count}</span>}
       {HEARING[hearing] && (
         <span>
