@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --no-input --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: demo serve test thorough test-browser web screens dist check bench spec crash lock clean help
+.PHONY: demo serve test thorough test-browser web screens docs dist check bench spec crash lock clean help
 .DELETE_ON_ERROR:
 
 demo: $(READY) ## run the demonstration
@@ -35,6 +35,11 @@ test-browser: web ## drive the dashboard in a real Chromium, which is installed 
 
 screens: web ## take the pictures of docs/screens anew
 	$(BIN)/python -m tests.browser.screens
+
+# Not with --quiet: it keeps warnings from being counted, and so the build from failing.
+docs: .venv/.docs ## build the docs site into site/; what is not right is an error
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --clean
+	@echo $(CURDIR)/site/index.html
 
 dist: web ## build the sdist and the wheel, dashboard included
 	$(BIN)/python -m build --no-isolation
@@ -61,14 +66,18 @@ spec: $(READY) ## show which statements of docs/spec are shown by a test or a be
 crash: $(READY) ## kill workers at random and check what is promised; STORE=sqlite KILLS=200
 	$(BIN)/python -m tests.crash --store $(or $(STORE),sqlite) --kills $(KILLS) $(ARGS)
 
-lock: $(READY) ## pin requirements/dev.txt anew from pyproject.toml; ARGS=--upgrade for newer versions
+lock: $(READY) ## pin requirements/ anew from pyproject.toml; ARGS=--upgrade for newer versions
 	$(BIN)/uv --no-config pip compile --quiet --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-emit-find-links \
 		--custom-compile-command "make lock" \
 		--all-extras --group dev $(ARGS) -o requirements/dev.txt pyproject.toml > /dev/null
+	$(BIN)/uv --no-config pip compile --quiet --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-emit-find-links \
+		--custom-compile-command "make lock" \
+		--constraints requirements/dev.txt --group docs $(ARGS) -o requirements/docs.txt > /dev/null
 
 clean: ## remove everything that make has made, .venv too
-	rm -rf .venv .venv-peers build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis \
+	rm -rf .venv .venv-peers build dist site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis \
 		web/node_modules src/taskyard/server/static
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -86,4 +95,9 @@ $(READY): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -m venv .venv
 	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
 	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Only the docs site needs these; they agree with what is there.
+.venv/.docs: $(READY) requirements/docs.txt
+	@$(PIP_INSTALL) --require-hashes -r requirements/docs.txt
 	@touch $@

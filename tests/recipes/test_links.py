@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.docs.reference import NAMES
+
 ROOT = Path(__file__).parents[2]
 PAGES = [
     page
@@ -15,6 +17,7 @@ PAGES = [
     if page.parent.name != "spec"
 ]
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+MADE = {ROOT / "docs" / name for name in NAMES}  # when the site is built, which checks their links
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
@@ -39,6 +42,7 @@ def test_links_lead_somewhere(page: Path) -> None:
     lost = [
         (str(file), heading)
         for file, heading in links(page)
+        if file.resolve() not in MADE
         if not file.exists() or (heading and heading not in anchors(file))
     ]
     assert not lost
