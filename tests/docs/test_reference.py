@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -10,11 +11,43 @@ import pytest
 import taskyard
 from taskyard.domain.errors import TaskyardError
 from taskyard.settings import load, variable
-from tools.docs import api, cli, errors, home, lists, metrics, outside, reference, rest, settings
+from tools.docs import (
+    api,
+    cli,
+    errors,
+    home,
+    lists,
+    metrics,
+    outside,
+    reference,
+    rest,
+    settings,
+    source,
+)
 
 DOCS = Path(__file__).parents[2] / "docs"
-NAV = (DOCS.parent / "mkdocs.yml").read_text("utf-8")
+NAV = (DOCS.parent / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2]
 SETTINGS = load(environ={}, folder=Path("/nonexistent")).each
+TEMPLATE = "decisions/0000-template.md"
+SOURCE = Path(taskyard.__file__).parent
+TREES = [ast.parse(path.read_text("utf-8")) for path in sorted(SOURCE.rglob("*.py"))]
+
+
+def texts(trees: list[ast.Module]) -> set[str]:
+    return {
+        node.value
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+def measures(tree: ast.Module) -> bool:
+    froms = [node.module or "" for node in tree.body if isinstance(node, ast.ImportFrom)]
+    return any(module.startswith("prometheus_client") for module in froms)
+
+
+VARIABLES = {text for text in texts(TREES) if re.fullmatch(r"TASKYARD_[A-Z_]*[A-Z]", text)}
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +60,11 @@ def figures() -> list[metrics.Figure]:
     return metrics.figures()
 
 
-def test_every_page_is_in_the_site(pages: dict[str, str]) -> None:
+def test_every_page_is_in_the_site_once(pages: dict[str, str]) -> None:
     assert tuple(pages) == reference.NAMES
-    assert [name for name in pages if f": {name}\n" not in NAV] == []
+    written = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} - {TEMPLATE}
+    named = re.findall(r"^ *- (?:[^:\n]+: )?(\S+\.md)$", NAV, re.MULTILINE)
+    assert sorted(named) == sorted(written | set(pages) | set(source.PAGES))
 
 
 def test_every_public_name_is_told(pages: dict[str, str]) -> None:
@@ -62,8 +97,18 @@ def test_every_command_with_every_option_is_told(pages: dict[str, str]) -> None:
     assert {"taskyard worker", "taskyard lanes set"} <= set(names)
     for name, command in cli.commands():
         [section] = re.findall(rf"^## `{name}`\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
-        told = {word for option in command.params for word in option.opts if word[:2] == "--"}
-        assert [o for o in told - cli.EVERYWHERE if f"`{o}" not in section] == []
+        assert command.help, f"{name} does not say what it does"
+        options = {word for option in command.params for word in option.opts if word[:2] == "--"}
+        rows = re.findall(r"^\| `([^`]+)` \|.*\| \S.* \|$", section, re.MULTILINE)
+        told = {word for row in rows for word in re.findall(r"--[a-z-]+", row)}
+        assert options - cli.EVERYWHERE - told == set()
+
+
+@pytest.mark.parametrize("variable", sorted(VARIABLES))
+def test_every_variable_is_in_a_guide(variable: str) -> None:
+    """Beside those of settings, which are made of their names."""
+    guides = [DOCS / "cli.md", *(DOCS / "guides").glob("*.md")]
+    assert any(f"`{variable}" in guide.read_text("utf-8") for guide in guides)
 
 
 @pytest.mark.parametrize("name", [each.name for each in SETTINGS])
@@ -81,6 +126,14 @@ def test_every_metric_is_told(pages: dict[str, str], figures: list[metrics.Figur
     for figure in figures:
         assert f"| `{figure.name}` | {figure.kind} |" in page
         assert figure.about in page
+
+
+def test_every_metric_in_the_source_has_been_seen(figures: list[metrics.Figure]) -> None:
+    """One without a sample would be on no page."""
+    named = texts([tree for tree in TREES if measures(tree)])
+    written = {text for text in named if re.fullmatch(r"taskyard_[a-z_]+", text)}
+    assert {"taskyard_claims", "taskyard_process_memory_bytes"} <= written
+    assert written == {figure.name.removesuffix("_total") for figure in figures}
 
 
 def test_every_label_is_in_the_guide(figures: list[metrics.Figure]) -> None:
@@ -106,11 +159,24 @@ def test_every_route_is_told(pages: dict[str, str]) -> None:
 
 def test_every_error_is_told(pages: dict[str, str]) -> None:
     page = pages["reference/errors.md"]
-    assert TaskyardError in errors.classes()
+    assert {TaskyardError, taskyard.TaskFailed} <= set(errors.classes())
     for one in errors.classes():
         assert f"| `{one.__name__}` | `{one.code}` |" in page
-    for code in ("unauthorized", "wrong_host", "bad_cursor", "bug"):
+    for code in errors.server_codes():
         assert f"| `{code}` |" in page
+
+
+def test_every_code_of_an_error_is_in_the_guide_and_no_other() -> None:
+    told = errors.words()
+    known = {one.code for one in errors.classes()} | set(errors.server_codes()) | errors.OTHERS
+    assert {"store_busy", "wrong_host", "bad_cursor", "bug"} <= known
+    assert set(told) == known
+    assert [code for code, text in told.items() if not text] == []
+
+
+def test_codes_of_the_server_are_written_where_they_are_found() -> None:
+    """`Refusal` and `problem` name theirs, or pass on that of another error."""
+    assert list(errors.hidden_codes()) == []
 
 
 @pytest.mark.parametrize(
@@ -143,9 +209,19 @@ def test_lists_are_as_forges_read_them() -> None:
     assert lists.deepened(code) == "```text\n- a\n  b\n```\n- c\n    d"
 
 
+def test_links_lead_to_pages_of_the_site() -> None:
+    assert source.linked("[a](../docs/cli.md#x) ![p](results/latest.png)", "benchmarks.md") == (
+        "[a](cli.md#x) ![p](figures.png)"
+    )
+    assert source.linked("[a](../../bench/README.md)", "guides/cron.md") == "[a](../benchmarks.md)"
+    assert source.linked("[a `b`](../Makefile)", "index.md") == "a `b`"
+    assert source.linked("[a](nowhere.md)", "index.md") == "[a](nowhere.md)"
+
+
 def test_the_home_page_has_sections_of_the_readme() -> None:
     filled = home.filled((DOCS / "index.md").read_text("utf-8"))
-    assert "## Twenty lines" in filled
+    assert "## A whole program" in filled
+    assert "> A task runs when" in filled
     assert "](guides/lanes.md)" in filled
     assert "](docs/" not in filled
     with pytest.raises(LookupError):

@@ -44,7 +44,8 @@ PAGES: Mapping[str, tuple[str, str, tuple[Any, ...]]] = {
         "Tasks and rules",
         "What a task is, and the rules it is run under. `FOREVER` is an age that is never reached.",
         (
-            taskyard.Task, taskyard.NewTask, taskyard.TaskQuery, taskyard.State, taskyard.Reason,
+            taskyard.Task, taskyard.NewTask, taskyard.TaskQuery, taskyard.Page, taskyard.TaskLine,
+            taskyard.LogLine, taskyard.State, taskyard.Reason,
             taskyard.Enqueued, taskyard.Duplicate, taskyard.Refused, taskyard.Ending,
             taskyard.RetryPolicy, taskyard.Rate, taskyard.Retention, taskyard.Keep,
             taskyard.Advice,
@@ -71,8 +72,8 @@ STARS: Mapping[Any, str] = {
 MADE_FOR_YOU = frozenset(
     {
         "SyncYard", "TaskKind", "SyncKind", "Handle", "SyncHandle", "Context", "Worker", "Task",
-        "Resource", "Enqueued", "Duplicate", "Refused", "Ending", "Testing", "Trial", "SyncTrial",
-        "Ran", "Server",
+        "Page", "TaskLine", "LogLine", "Resource", "Enqueued", "Duplicate", "Refused", "Ending",
+        "Testing", "Trial", "SyncTrial", "Ran", "Server",
     }
 )  # fmt: skip
 

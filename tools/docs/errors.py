@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import pkgutil
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 
-from taskyard.cli import errors as of_cli
+import taskyard
 from taskyard.cli.errors import exit_code
 from taskyard.domain import errors as of_domain
 from taskyard.domain.errors import TaskyardError
@@ -16,7 +19,10 @@ from taskyard.server import problems
 from tools.docs.markdown import code, generated, table
 
 SERVER = Path(problems.__file__).parent
-_IN_TREE = re.compile(r"^[│├└─ ]*(\w+) {2,}(.+)$", re.MULTILINE)
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "errors.md"
+# Of the command line, for what no class of ours stands for; and what has no code of its own.
+OTHERS = frozenset({"usage", "unexpected", "error"})
+_ROW = re.compile(r"^\| `(\w+)` \| *(.*?) *\|$", re.MULTILINE)
 
 
 def page() -> str:
@@ -24,9 +30,10 @@ def page() -> str:
 
 
 def _lines() -> Iterator[str]:
+    told = words()
     yield from ("# Errors", "")
     yield generated("`taskyard.domain.errors` and the tables that map it")
-    yield "A `code` is stable: programs may decide by it."
+    yield "A `code` is stable: programs may decide by it ([guide](../guides/errors.md))."
     yield "Those that are not in `taskyard` itself are in `taskyard.domain.errors`, and are caught"
     yield "by the one above them; those without an HTTP status are of the command line alone."
     yield ""
@@ -34,7 +41,13 @@ def _lines() -> Iterator[str]:
     yield from table(
         ("error", "code", "HTTP", "exit code", ""),
         [
-            (code(one.__name__), code(one.code), _status(one), str(_exit(one)), _about(one))
+            (
+                code(one.__name__),
+                code(one.code),
+                _status(one),
+                str(_exit(one)),
+                told.get(one.code, ""),
+            )
             for one in classes()
         ],
     )
@@ -45,49 +58,71 @@ def _lines() -> Iterator[str]:
     yield ""
     yield "Beside the codes above, the server itself answers with these:"
     yield from table(
-        ("code", "status"),
+        ("code", "status", ""),
         [
-            (code(name), ", ".join(f"{one} {HTTPStatus(one).phrase}" for one in sorted(statuses)))
+            (code(name), ", ".join(_phrase(one) for one in sorted(statuses)), told.get(name, ""))
             for name, statuses in sorted(server_codes().items())
         ],
     )
 
 
+def words() -> Mapping[str, str]:
+    """What the guide says of each code, with links as they are from the folder of the reference."""
+    return {
+        name: text.replace("](../reference/", "](")
+        for name, text in _ROW.findall(GUIDE.read_text("utf-8"))
+    }
+
+
+@cache
 def classes() -> list[type[TaskyardError]]:
-    """Every one of them, in the order of the tree."""
+    """Every one in the package, in the order of the tree, those of the command line last."""
+    for module in pkgutil.walk_packages(taskyard.__path__, "taskyard."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
     found: list[type[TaskyardError]] = []
 
     def walk(one: type[TaskyardError]) -> None:
-        if one.__module__ in (of_domain.__name__, of_cli.__name__):
+        if one.__module__.startswith("taskyard."):
             found.append(one)
             for below in one.__subclasses__():
                 walk(below)
 
     walk(TaskyardError)
-    return found
+    return sorted(found, key=lambda one: one.__module__ != of_domain.__name__)
 
 
 def server_codes() -> dict[str, set[int]]:
     """The codes the server's own refusals name in the source, with their statuses."""
     found: dict[str, set[int]] = {name: {status} for status, name in problems.CODES.items()}
-    for path in SERVER.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                for status, name in _named(node.func.id, node):
-                    found.setdefault(name, set()).add(status)
+    for _, status, name in _refusals():
+        if isinstance(name, ast.Constant) and isinstance(status, ast.Constant):
+            found.setdefault(name.value, set()).add(status.value)
     return found
 
 
-def _named(function: str, call: ast.Call) -> Iterator[tuple[int, str]]:
-    """`Refusal(404, "not_found", …)` and `problem(503, …, code="not_ready")`."""
-    constants = [one.value for one in call.args if isinstance(one, ast.Constant)]
-    by_name = {
-        one.arg: one.value.value for one in call.keywords if isinstance(one.value, ast.Constant)
-    }
-    status = constants[0] if constants else None
-    name = constants[1] if function == "Refusal" and len(constants) > 1 else by_name.get("code")
-    if function in ("Refusal", "problem") and isinstance(status, int) and isinstance(name, str):
-        yield status, name
+def hidden_codes() -> Iterator[str]:
+    """Where a refusal neither names its code nor passes on that of another error."""
+    for place, status, name in _refusals():
+        match status, name:
+            case ast.Constant(), ast.Constant():
+                pass
+            case _, None | ast.Attribute(attr="code") | ast.Name(id="code"):
+                pass
+            case _:
+                yield place
+
+
+def _refusals() -> Iterator[tuple[str, ast.expr, ast.expr | None]]:
+    """Place, status and code of `Refusal(404, "not_found", …)`, `problem(503, …, code="bug")`."""
+    for path in sorted(SERVER.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            match node:
+                case ast.Call(func=ast.Name(id="Refusal"), args=[status, name, *_]):
+                    yield f"{path.name}:{node.lineno}", status, name
+                case ast.Call(func=ast.Name(id="problem"), args=[status, *_], keywords=given):
+                    name = next((one.value for one in given if one.arg == "code"), None)
+                    yield f"{path.name}:{node.lineno}", status, name
 
 
 def _tree() -> list[str]:
@@ -96,13 +131,12 @@ def _tree() -> list[str]:
     return tree.splitlines()
 
 
-def _about(one: type[TaskyardError]) -> str:
-    words = dict(_IN_TREE.findall(of_domain.__doc__ or ""))
-    return one.__doc__ or words.get(one.__name__, "")
-
-
 def _status(one: type[TaskyardError]) -> str:
     return str(problems.of_taskyard(one("")).status) if one.__module__ == of_domain.__name__ else ""
+
+
+def _phrase(status: int) -> str:
+    return f"{status} {HTTPStatus(status).phrase}"
 
 
 def _exit(one: type[TaskyardError]) -> int:
