@@ -238,7 +238,20 @@ def _said(annotation: Any) -> str:
 def _value(default: Any) -> str:
     if isinstance(default, enum.Enum):
         return f"{type(default).__name__}.{default.name}"
+    if isinstance(default, msgspec.Struct):
+        return _built(default)
     return "…" if default is msgspec.UNSET or inspect.isfunction(default) else repr(default)
+
+
+def _built(value: msgspec.Struct) -> str:
+    """Only what is not as it would be anyway."""
+    fields = msgspec.structs.fields(type(value))
+    said = [f for f in fields if getattr(value, f.name) != f.default]
+    return f"{type(value).__name__}({', '.join(_given(f.name, value) for f in said)})"
+
+
+def _given(name: str, value: msgspec.Struct) -> str:
+    return f"{name}={getattr(value, name)!r}"
 
 
 def _block(lines: Iterable[str]) -> Iterator[str]:
