@@ -63,12 +63,15 @@ class Handle(Generic[R]):
         return Handle(self.id, office, self._decode, duplicate=self.duplicate, changed=self.changed)
 
     async def status(self) -> State:
+        """Its state now."""
         return (await self.task()).state
 
     async def task(self) -> Task:
+        """Everything about it."""
         return await self._office.get(self.id)
 
     async def cancel(self, *, actor: str = "python") -> Cancellation:
+        """Waiting: it has ended. Running: its body is asked to stop."""
         return await self._office.cancel(self.id, actor=actor)
 
     async def pause(self, *, actor: str = "python") -> Pausing:
@@ -76,15 +79,19 @@ class Handle(Generic[R]):
         return await self._office.pause_task(self.id, actor=actor)
 
     async def resume(self, *, actor: str = "python") -> None:
+        """Let it wait again where it stood; it goes on from its checkpoint."""
         await self._office.resume_task(self.id, actor=actor)
 
     async def retry(self, *, actor: str = "python") -> None:
+        """Give it a new life after it has failed or was cancelled, with all its retries."""
         await self._office.retry(self.id, actor=actor)
 
     async def prioritize(self, priority: int, *, actor: str = "python") -> None:
+        """Change its place while it waits: 1 is first, 10 last."""
         await self._office.prioritize(self.id, priority, actor=actor)
 
     async def explain(self) -> Explanation:
+        """What keeps it waiting."""
         return await self._office.explain(self.id)
 
     async def logs(self, *, after: LogMark | None = None, limit: int = PAGE_LINES) -> list[LogLine]:

@@ -203,10 +203,12 @@ class TaskKind(Generic[P, R]):
         return hook
 
     def after(self, hook: A) -> A:
+        """The same after each body that has returned, `(ctx, result)`."""
         self.kind.hooks.add(When.AFTER, hook)
         return hook
 
     def error(self, hook: E) -> E:
+        """The same after each attempt that has failed, `(ctx, error)`."""
         self.kind.hooks.add(When.ERROR, hook)
         return hook
 

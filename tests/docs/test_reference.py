@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from pathlib import Path
 
@@ -84,6 +85,15 @@ def test_every_public_verb_is_told(pages: dict[str, str]) -> None:
     verbs = {name for name in dir(taskyard.Yard) if not name.startswith("_")}
     assert {"enqueue", "set_lane", "cron", "worker"} <= verbs
     assert [name for name in sorted(verbs) if f"### `{name}`" not in page] == []
+
+
+@pytest.mark.parametrize(
+    "cls", [taskyard.Yard, taskyard.TaskKind, taskyard.Handle, taskyard.Retry, taskyard.Worker]
+)
+def test_every_public_verb_says_what_it_does(cls: type) -> None:
+    verbs = {name: inspect.getdoc(getattr(cls, name)) for name in api.members(cls)}
+    assert len(verbs) >= 3
+    assert [name for name, text in verbs.items() if not text] == []
 
 
 def test_nothing_of_this_process_is_told(pages: dict[str, str]) -> None:

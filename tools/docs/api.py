@@ -14,7 +14,7 @@ from taskyard.server.app import Server, create_app
 from taskyard.server.config import ServerConfig
 from taskyard.trial.trial import Ran, SyncTrial, Testing, Trial
 from tools.docs import comments
-from tools.docs.markdown import code, generated, linked, table
+from tools.docs.markdown import code, filled, generated, linked, table
 
 WIDTH = 76  # what fits beside the two columns of a page
 
@@ -42,7 +42,7 @@ PAGES: Mapping[str, tuple[str, str, tuple[Any, ...]]] = {
     ),
     "values": (
         "Tasks and rules",
-        "What a task is, and the rules it is run under. `FOREVER` is an age that is never reached.",
+        "A task, and its rules. An `Instant` is microseconds since 1970, `FOREVER` the longest age.",
         (
             taskyard.Task, taskyard.NewTask, taskyard.TaskQuery, taskyard.Page, taskyard.TaskLine,
             taskyard.LogLine, taskyard.State, taskyard.Reason,
@@ -77,6 +77,19 @@ MADE_FOR_YOU = frozenset(
     }
 )  # fmt: skip
 
+# What the parts of the engine say to each other; nothing for users.
+INSIDE = {
+    "Context": {"hold", "ask_to_stop", "ask_to_pause", "awaited"},
+    "Handle": {"at"},
+    "Resource": {"make"},
+    "Server": {"feed", "keyring", "litestar", "metrics", "oldest", "sampler", "streams"},
+    "Trial": {"close"},
+    "Worker": {
+        "bodies", "overdue", "free_slots", "last_taken", "serves", "lease", "steady_for",
+        "lease_seconds", "dependencies", "report", "checkpoint", "keep_line", "enqueue",
+    },
+}  # fmt: skip
+
 # Each has the verbs of another class, told there, for callers that block.
 TWINS = (taskyard.SyncYard, taskyard.SyncKind, taskyard.SyncHandle, SyncTrial)
 
@@ -103,7 +116,7 @@ def described(thing: Any) -> Iterator[str]:
     made_by_users = thing.__name__ not in MADE_FOR_YOU
     if made_by_users and issubclass(thing, Exception) and "__init__" not in vars(thing):
         yield from _block([f"{thing.__name__}(message: str)"])
-    elif made_by_users:
+    elif made_by_users and not issubclass(thing, msgspec.Struct):  # whose fields are told below
         yield from _block([_signature(thing.__name__, thing, leave_out_first=False)])
     yield from _documented(thing)
     if made_by_users and "__init__" in vars(thing):
@@ -124,18 +137,25 @@ def _methods(cls: type) -> Iterator[tuple[str, Callable[..., Any]]]:
     return ((name, one) for name, one in _public(cls) if inspect.isfunction(one))
 
 
+def members(cls: type) -> list[str]:
+    """The names of what is told of a class, beside its fields."""
+    return [name for name, _ in _public(cls)]
+
+
 def _public(cls: type) -> Iterator[tuple[str, Any]]:
     """Methods and properties in the order of the source, those of bases after its own."""
     seen: set[str] = set()
+    hidden = INSIDE.get(cls.__name__, set())
+    value = issubclass(cls, msgspec.Struct)  # what it computes is for the engine
     for base in cls.__mro__:
         if not base.__module__.startswith("taskyard"):
             continue
         for name, member in vars(base).items():
-            if name.startswith("_") or name in seen:
+            if name.startswith("_") or name in seen or name in hidden:
                 continue
             plain = isinstance(member, staticmethod | classmethod)
             function = member.__func__ if plain else member
-            if inspect.isfunction(function) or isinstance(function, property):
+            if (inspect.isfunction(function) and not value) or isinstance(function, property):
                 seen.add(name)
                 yield name, member
 
@@ -166,14 +186,13 @@ def _fields(cls: type) -> Iterator[str]:
     if issubclass(cls, msgspec.Struct):
         fields = msgspec.structs.fields(cls)
         kinds = {name: kind for b in reversed(cls.__mro__) for name, kind in _hints(b).items()}
-        yield from table(
-            ("field", "type", "default", ""),
-            [
-                (code(f.name), code(_said(kinds[f.name])), _default(f), told.get(f.name, ""))
-                for f in fields
-            ],
-        )
+        rows = [
+            (code(f.name), code(_said(kinds[f.name])), _default(f), told.get(f.name, ""))
+            for f in fields
+        ]
+        yield from table(*filled(("field", "type", "default", ""), rows))
         return
+    told = {name: t for name, t in told.items() if name not in INSIDE.get(cls.__name__, ())}
     if any(told.values()):
         yield from table(("attribute", ""), [(code(name), text) for name, text in told.items()])
     elif told:
@@ -194,10 +213,8 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
 
 def _members(cls: type[enum.Enum]) -> Iterator[str]:
     told = comments.of_fields(cls)
-    yield from table(
-        ("member", "value", ""),
-        [(code(one.name), code(str(one.value)), told.get(one.name, "")) for one in cls],
-    )
+    rows = [(code(one.name), code(str(one.value)), told.get(one.name, "")) for one in cls]
+    yield from table(*filled(("member", "value", ""), rows))
 
 
 def _signature(name: str, thing: Callable[..., Any], *, leave_out_first: bool) -> str:

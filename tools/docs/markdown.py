@@ -19,6 +19,14 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
         yield from ("", _row(heads), _row(["---"] * len(heads)), *lines, "")
 
 
+def filled(
+    heads: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """The columns in which anything stands."""
+    some = [n for n, _ in enumerate(heads) if any(row[n] for row in rows)]
+    return [heads[n] for n in some], [[row[n] for n in some] for row in rows]
+
+
 def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(" ".join(cell.split()) for cell in cells) + " |"
 

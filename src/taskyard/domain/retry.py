@@ -71,16 +71,22 @@ class Retry(Exception):
 
     @staticmethod
     def never() -> RetryPolicy:
+        """The first failure is the last."""
         return RetryPolicy()
 
     @staticmethod
     def fixed(retries: int, *, delay: float) -> RetryPolicy:
+        """The same `delay` before each retry, in seconds."""
         return RetryPolicy(retries=retries, spacing="fixed", base=delay, cap=delay)
 
     @staticmethod
     def exponential(
         retries: int, *, base: float = 60.0, cap: float = 300.0, jitter: bool = False
     ) -> RetryPolicy:
+        """`base` seconds before the first retry, then twice as long each time, up to `cap`.
+
+        `jitter`: a random time between 0 and that, so that not all come back at once.
+        """
         return RetryPolicy(
             retries=retries, spacing="exponential", base=base, cap=cap, jitter=jitter
         )

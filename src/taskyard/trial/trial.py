@@ -51,10 +51,12 @@ class Ran(msgspec.Struct, frozen=True):
 
     @property
     def arguments(self) -> object:
+        """As plain data."""
         return plain(self.task.payload)
 
     @property
     def result(self) -> object:
+        """As plain data; None if there is none."""
         return None if self.task.result is None else plain(self.task.result)
 
 
@@ -71,6 +73,7 @@ class Trial:
 
     @property
     def now(self) -> datetime:
+        """What the clock of the trial shows."""
         return as_datetime(self._clock.now())
 
     def advance(self, by: timedelta | None = None, /, **units: float) -> datetime:
@@ -139,6 +142,7 @@ class Trial:
     async def assert_not_enqueued(
         self, kind: AnyKind | str | None = None, **arguments: object
     ) -> None:
+        """No task of this kind with these arguments waits."""
         found = await self.waiting(kind, **arguments)
         if found:
             shown = "\n".join(f"  {_told(task)}" for task in found)

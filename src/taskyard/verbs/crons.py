@@ -65,6 +65,7 @@ class CronVerbs(Ground):
             await self._keep_cron(cron, PROGRAM)
 
     async def crons(self) -> list[CronEntry]:
+        """All that is started periodically, by name."""
         return await self.store.crons()
 
     async def set_cron(

@@ -21,6 +21,7 @@ OrderName = Order | Literal["priority", "fifo", "fair"]
 
 class LaneVerbs(Ground):
     async def lanes(self) -> list[Lane]:
+        """All lanes, with what waits and runs in them."""
         return await self.store.lanes()
 
     async def set_lane(
@@ -70,6 +71,7 @@ class LaneVerbs(Ground):
         return await self._change_lane(name, change, actor)
 
     async def resume_lane(self, name: str, *, actor: str = DEFAULT_ACTOR) -> Lane:
+        """Let a paused lane go on."""
         return await self._change_lane(name, LaneChange(paused=False), actor)
 
     async def _change_lane(self, name: str, change: LaneChange, actor: str) -> Lane:
@@ -96,13 +98,16 @@ class LaneVerbs(Ground):
         return await self.store.yard_paused() is not None
 
     async def resume(self, *, actor: str = DEFAULT_ACTOR) -> None:
+        """Let a paused yard go on."""
         await self.store.pause_yard(False, actor=actor)
         self._notifier.ring()
 
     async def keys(self, limit: int = 100) -> list[Key]:
+        """The keys that are held or waited for."""
         return await self.store.keys(limit)
 
     async def key_rules(self) -> list[KeyRule]:
+        """The keys whose limit is not 1, or that have a rate."""
         return await self.store.key_rules()
 
     async def limit_key(

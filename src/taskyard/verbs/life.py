@@ -35,6 +35,7 @@ class Life(Ground):
         return await self.store.schema()
 
     async def open(self) -> None:
+        """Open the store now, not at its first use; make the yard if there is none."""
         await self.store.open()
 
     async def close(self) -> None:

@@ -30,9 +30,11 @@ class OverviewVerbs(Ground):
         return by_kind(await self.store.tallied(start))
 
     async def nodes(self) -> list[Node]:
+        """The workers that are alive, and the dead whose tasks nobody has taken over yet."""
         return await self.store.nodes()
 
     async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
+        """Who did what, newest first; the next page: `before` the `no` of the last line."""
         return await self.store.audit(limit=limit, before=before)
 
     async def note(
@@ -75,4 +77,5 @@ class OverviewVerbs(Ground):
         return await prune(self.store, retention, actor=actor, dry_run=dry_run, told=told)
 
     async def diagnose(self) -> Sequence[Check]:
+        """Whether the store is safe, check by check, as `taskyard doctor` shows it."""
         return await self.store.diagnose()

@@ -54,12 +54,14 @@ class TaskVerbs(LogVerbs):
         return Handle(task_id, self, plain)
 
     async def get(self, task_id: str) -> Task:
+        """Everything about one task; `NotFound` if there is none."""
         task = await self.store.get(task_id)
         if task is None:
             raise NotFound(f"there is no task {task_id}")
         return task
 
     async def find(self, query: TaskQuery | None = None) -> list[Task]:
+        """Whole tasks, newest first."""
         return await self.store.find(query or TaskQuery())
 
     async def page(self, query: TaskQuery | None = None) -> Page:
@@ -68,10 +70,12 @@ class TaskVerbs(LogVerbs):
         return await self.store.page(query or TaskQuery())
 
     async def ending(self, task_id: str, timeout: float | None) -> Ending | None:
+        """How the task has ended, or None if it has not within so many seconds."""
         await self.get(task_id)
         return await self._waiting.ending(task_id, timeout)
 
     async def cancel(self, task_id: str, *, actor: str = DEFAULT_ACTOR) -> Cancellation:
+        """Cancel a waiting task, or ask a running one to stop."""
         answer = await self.store.cancel(task_id, actor=actor)
         self._notifier.ring()
         return answer
@@ -124,15 +128,19 @@ class TaskVerbs(LogVerbs):
         self._notifier.ring()
 
     async def retry(self, task_id: str, *, actor: str = DEFAULT_ACTOR) -> None:
+        """Give a failed or cancelled task a new life, with all its retries."""
         await self.store.retry(task_id, actor=actor)
         self._notifier.ring()
 
     async def prioritize(self, task_id: str, priority: int, *, actor: str = DEFAULT_ACTOR) -> None:
+        """Change the place of a waiting task: 1 is first, 10 last."""
         await self.store.prioritize(task_id, priority, actor=actor)
         self._notifier.ring()
 
     async def explain(self, task_id: str) -> Explanation:
+        """What keeps a task waiting."""
         return await self.store.explain(task_id)
 
     async def counts(self) -> Mapping[State, int]:
+        """How many tasks are in each state."""
         return await self.store.counts()
