@@ -34,6 +34,7 @@ NAMES = (
     "idle_fleet",
     "prune_under_flow",
     "dashboard",
+    "api",
 )
 RESULTS = Path(__file__).parent / "results"
 
@@ -114,11 +115,13 @@ def options(argv: Sequence[str] | None) -> argparse.Namespace:
     speed.add_argument(
         "--measures", type=listed, help="only these: process,one,at_once,bulk,idle,…"
     )
-    speed.add_argument("--rounds", type=int, default=10)
+    speed.add_argument("--rounds", type=int, default=10, help="of api too")
     speed.add_argument(
         "--minutes", type=float, default=math.inf, help="begin no round that would end later"
     )
-    speed.add_argument("--each", type=float, default=2.0, help="seconds a run is to last")
+    speed.add_argument(
+        "--each", type=float, default=2.0, help="seconds a run is to last, of api too"
+    )
     speed.add_argument("--tasks", type=int, help="in a run; as many as fit unless chosen")
     chosen = parser.parse_args(argv)
     unknown = set(chosen.names) - set(NAMES)

@@ -63,9 +63,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     listed: int = 1_000_000  # tasks that dashboard pages through
     peers: tuple[str, ...] | None = None  # of speed; all unless chosen
     measures: tuple[str, ...] | None = None  # of speed; all unless chosen
-    rounds: int = 10  # of speed, at most
+    rounds: int = 10  # of speed, at most, and of api
     minutes: float = math.inf  # speed begins no round that would end later
-    each: float = 2.0  # seconds a run of speed is to last
+    each: float = 2.0  # seconds a run of speed or api is to last
     tasks: int | None = None  # in a run of speed; as many as fit unless chosen
 
 

@@ -40,9 +40,12 @@ def actor_of(request: Request[Any, Any, Any]) -> str:
     return caller.actor
 
 
-def allowed(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+async def allowed(
+    connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler
+) -> None:
     """The guard of all routes. One that says no role, as those the framework makes, is for viewers
-    and answers nothing but what methods there are."""
+    and answers nothing but what methods there are. A coroutine: the framework hands any other guard
+    to a thread, with every request."""
     needed = handler.opt.get(ROLE, Role.VIEWER)
     if needed == ANYBODY:
         return
