@@ -25,6 +25,7 @@ from taskyard.store.passwords import without_secrets
 FILE = "taskyard.toml"
 PREFIX = "TASKYARD_"
 FILE_VARIABLE = "TASKYARD_CONFIG"  # names another file
+TOKEN_VARIABLE = "TASKYARD_TOKEN"  # noqa: S105 - its name; no setting, so it is in no file
 NOT_OURS = "TASKYARD_TEST_"  # for the tests of Taskyard itself
 DEFAULT_URL = "sqlite:///yard.db"
 SHORTEST_SECRET = 16  # bytes
@@ -235,7 +236,9 @@ def variable(name: str) -> str:
 def _from_variables(environ: Mapping[str, str]) -> Iterator[Setting]:
     known = {variable(name): name for name in _types()}
     for wanted, text in sorted(environ.items()):
-        if not wanted.startswith(PREFIX) or wanted.startswith(NOT_OURS) or wanted == FILE_VARIABLE:
+        if not wanted.startswith(PREFIX) or wanted.startswith(NOT_OURS):
+            continue
+        if wanted in (FILE_VARIABLE, TOKEN_VARIABLE):
             continue
         name = known.get(wanted)
         if name is None:

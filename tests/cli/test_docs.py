@@ -16,7 +16,7 @@ from taskyard.cli.main import app
 from taskyard.settings import load
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
-EVERYWHERE = {"--url", "--app", "--json", "--help", "-h"}
+EVERYWHERE = {"--url", "--app", "--server", "--token-file", "--json", "--help", "-h"}
 ALONE = {"--version", "--install-completion", "--show-completion"}
 
 

@@ -8,28 +8,29 @@ import typer
 from rich.table import Column
 from rich.text import Text
 
+from taskyard.cli.desk import Desk
 from taskyard.cli.machine import plain, print_json
 from taskyard.cli.render import cell, fixed, moment, right, show, table
-from taskyard.cli.target import App, Json, Url, Where, ask
+from taskyard.cli.target import Json, Where, ask, located
 from taskyard.domain.lane import Audited
-from taskyard.yard import Yard
 
 
+@located
 def audit(
     limit: Annotated[int, typer.Option(metavar="N", help="Most lines to show.", min=1)] = 50,
     before: Annotated[
         int | None, typer.Option(metavar="NO", help="Go on before this line, the last one seen.")
     ] = None,
-    url: Url = None,
-    app: App = None,
+    *,
+    where: Where,
     as_json: Json = False,
 ) -> None:
     """Who did what to which task, lane or worker, newest first."""
 
-    async def look(yard: Yard) -> list[Audited]:
+    async def look(yard: Desk) -> list[Audited]:
         return await yard.audit(limit=limit, before=before)
 
-    lines = ask(Where(url, app), look)
+    lines = ask(where, look)
     if as_json:
         print_json([plain(line) for line in lines])
         return

@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import RenderableType
 from rich.table import Column
 from rich.text import Text
 
-from taskyard.cli.application import load_yard
+from taskyard.cli.desk import Desk
 from taskyard.cli.group import group
 from taskyard.cli.machine import iso, parsed, print_json
 from taskyard.cli.render import cell, fixed, relative, show, table
-from taskyard.cli.target import App, AppArgument, Json, Url, Where, actor, ask, ask_yard
+from taskyard.cli.target import (
+    AppArgument,
+    Json,
+    Server,
+    TokenFile,
+    Where,
+    actor,
+    ask,
+    ask_yard,
+    located,
+    remote,
+)
 from taskyard.cli.words import payload_from
 from taskyard.domain.clock import Instant
 from taskyard.domain.cron import CatchUp, CronEntry
+from taskyard.domain.errors import InvalidOption
 from taskyard.yard import Yard
+
+if TYPE_CHECKING:
+    from taskyard.cli.remote import RemoteYard
 
 commands = group("What is started periodically.")
 
@@ -26,9 +41,10 @@ CronName = Annotated[str, typer.Argument(metavar="NAME", help="An entry.", show_
 
 
 @commands.command("list")
-def list_crons(url: Url = None, app: App = None, as_json: Json = False) -> None:
+@located
+def list_crons(where: Where, as_json: Json = False) -> None:
     """All entries, and when each is started next."""
-    _show(*ask(Where(url, app), _look), as_json)
+    _show(*ask(where, _look), as_json)
 
 
 @commands.command("set")
@@ -41,7 +57,9 @@ def set_cron(
             metavar="SCHEDULE", help="minute hour day month weekday", show_default=False
         ),
     ],
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="What to run.", show_default=False)],
+    kind: Annotated[
+        str | None, typer.Argument(metavar="KIND", help="What to run.", show_default=False)
+    ] = None,
     words: Annotated[
         list[str] | None,
         typer.Argument(metavar="NAME=VALUE", help="Its arguments.", show_default=False),
@@ -51,13 +69,22 @@ def set_cron(
     catch_up: Annotated[
         CatchUp, typer.Option(help="What becomes of ticks that passed unseen.")
     ] = CatchUp.ONE,
+    server: Server = None,
+    token_file: TokenFile = None,
     as_json: Json = False,
 ) -> None:
     """Make or replace an entry.
 
     One that a program declares is yours from now on: it stays as you say here.
     """
-    yard = load_yard(app)
+    given = [app, name, schedule, *([] if kind is None else [kind, *(words or ())])]
+    when = {"timezone": timezone, "catch_up": catch_up}
+    if server is not None:
+        _show(*ask_yard(remote(server, token_file), _set_there(given, when)), as_json)
+        return
+    if kind is None:
+        raise InvalidOption("say what to run: taskyard cron set APP NAME SCHEDULE KIND")
+    yard = Where(app=app, token_file=token_file).local()
     task = yard.kind(kind).from_payload(
         payload_from(yard.registry[kind].signature.parameters, None, words or ())
     )
@@ -71,30 +98,47 @@ def set_cron(
     _show(*ask_yard(yard, change), as_json)
 
 
+def _set_there(
+    given: list[str], when: dict[str, str]
+) -> Callable[[RemoteYard], Awaitable[tuple[list[CronEntry], Instant]]]:
+    """At a server, which has the application: what is given begins with the name."""
+    name, schedule, kind, *words = given
+
+    async def change(yard: RemoteYard) -> tuple[list[CronEntry], Instant]:
+        payload = payload_from(await yard.parameters(kind), None, words)
+        await yard.set_cron(name, schedule, kind, payload, **when)
+        return await _look(yard)
+
+    return change
+
+
 @commands.command()
-def pause(name: CronName, url: Url = None, app: App = None, as_json: Json = False) -> None:
+@located
+def pause(name: CronName, where: Where, as_json: Json = False) -> None:
     """Start nothing of an entry until it is resumed."""
-    _change(Where(url, app), lambda yard: yard.pause_cron(name, actor=actor()), as_json)
+    _change(where, lambda yard: yard.pause_cron(name, actor=actor()), as_json)
 
 
 @commands.command()
-def resume(name: CronName, url: Url = None, app: App = None, as_json: Json = False) -> None:
+@located
+def resume(name: CronName, where: Where, as_json: Json = False) -> None:
     """Go on with the next tick; those that passed meanwhile are not made up for."""
-    _change(Where(url, app), lambda yard: yard.resume_cron(name, actor=actor()), as_json)
+    _change(where, lambda yard: yard.resume_cron(name, actor=actor()), as_json)
 
 
 @commands.command()
-def drop(name: CronName, url: Url = None, app: App = None, as_json: Json = False) -> None:
+@located
+def drop(name: CronName, where: Where, as_json: Json = False) -> None:
     """Forget an entry; one that a program declares comes back when that starts a worker."""
-    _change(Where(url, app), lambda yard: yard.drop_cron(name, actor=actor()), as_json)
+    _change(where, lambda yard: yard.drop_cron(name, actor=actor()), as_json)
 
 
-async def _look(yard: Yard) -> tuple[list[CronEntry], Instant]:
+async def _look(yard: Desk) -> tuple[list[CronEntry], Instant]:
     return await yard.crons(), await yard.store.now()
 
 
-def _change(where: Where, act: Callable[[Yard], Awaitable[None]], as_json: bool) -> None:
-    async def change(yard: Yard) -> tuple[list[CronEntry], Instant]:
+def _change(where: Where, act: Callable[[Desk], Awaitable[None]], as_json: bool) -> None:
+    async def change(yard: Desk) -> tuple[list[CronEntry], Instant]:
         await act(yard)
         return await _look(yard)
 

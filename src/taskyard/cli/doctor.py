@@ -11,20 +11,21 @@ from rich.text import Text
 from taskyard.cli.errors import ChecksFailed
 from taskyard.cli.machine import plain, print_json
 from taskyard.cli.render import cell, fixed, show, table
-from taskyard.cli.target import App, Json, Url, Where, ask_yard
+from taskyard.cli.target import Json, Where, ask_yard, located
 from taskyard.cli.text import clean
 from taskyard.domain.errors import StoreError
 from taskyard.store.port import Check, Schema
 from taskyard.yard import Yard
 
 
-def doctor(url: Url = None, app: App = None, as_json: Json = False) -> None:
+@located
+def doctor(where: Where, as_json: Json = False) -> None:
     """Find out whether the store is safe.
 
     Looks at everything that could make it unsafe or slow; the exit code is 1 if anything does. It
     brings no yard of an older release up to date.
     """
-    checks = _checks(Where(url, app))
+    checks = _checks(where)
     if as_json:
         print_json([plain(check) for check in checks])
     else:
@@ -38,7 +39,7 @@ def _checks(where: Where) -> Sequence[Check]:
     async def look(yard: Yard) -> Sequence[Check]:
         return await yard.diagnose()
 
-    yard = where.yard()
+    yard = where.local("doctor looks at the store itself")
     try:
         schema = asyncio.run(yard.schema())
         return _behind(schema) or ask_yard(yard, look)

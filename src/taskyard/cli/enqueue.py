@@ -4,27 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 import typer
 
-from taskyard.cli.application import load_yard
+from taskyard.cli.desk import Desk
 from taskyard.cli.machine import parsed, plain, pretty, print_json
-from taskyard.cli.target import AppArgument, Json
+from taskyard.cli.target import AppArgument, Json, Server, TokenFile, Where, remote
 from taskyard.cli.text import clean
 from taskyard.cli.words import payload_from
 from taskyard.domain.errors import InvalidOption, ResultError, ResultTimeout
-from taskyard.domain.task import Task
+from taskyard.domain.task import Duplicate, Task, new_task_id
+from taskyard.engine.dependencies import plain as plain_result
 from taskyard.handle import Handle
-from taskyard.kind import TaskKind
 from taskyard.settings import LogFormat, LogLevel
 from taskyard.yard import Yard
+
+if TYPE_CHECKING:
+    from taskyard.cli.remote import RemoteYard
 
 
 class Waiting(msgspec.Struct, frozen=True):
     wanted: bool
     timeout: float | None
+
+
+class Counter(NamedTuple):
+    """Where one task is handed in."""
+
+    desk: Desk
+    asked: str  # the id it is to have
+    save: Callable[[], Awaitable[Handle[Any]]]
 
 
 class Sent(msgspec.Struct, frozen=True):
@@ -38,7 +50,9 @@ class Sent(msgspec.Struct, frozen=True):
 
 def enqueue(
     app: AppArgument,
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="What to run.")],
+    kind: Annotated[
+        str | None, typer.Argument(metavar="KIND", help="What to run.", show_default=False)
+    ] = None,
     words: Annotated[
         list[str] | None,
         typer.Argument(
@@ -83,6 +97,8 @@ def enqueue(
     timeout_wait: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Longest to wait.", min=0.0)
     ] = None,
+    server: Server = None,
+    token_file: TokenFile = None,
     as_json: Json = False,
 ) -> None:
     """Save a task and print its id.
@@ -94,13 +110,17 @@ def enqueue(
     from taskyard.cli.logs import set_up_logs  # noqa: PLC0415 - structlog is slow to import
 
     set_up_logs(LogLevel.WARNING, LogFormat.JSON if as_json else LogFormat.TEXT)
-    yard = load_yard(app)
-    chosen = yard.kind(kind).options(
-        id=id, lane=lane, priority=priority, keys=key or (), dedup=dedup,
-        timeout=timeout, retries=retries, delay=delay,
-    )  # fmt: skip
-    payload = payload_from(yard.registry[kind].signature.parameters, args, words or ())
-    sent = asyncio.run(_send(yard, chosen, payload, Waiting(wait, timeout_wait), as_json))
+    said = {
+        "id": id or new_task_id(), "lane": lane, "priority": priority, "keys": key or [],
+        "dedup": dedup, "timeout": timeout, "retries": retries, "delay": delay,
+    }  # fmt: skip
+    rest = [] if kind is None else [kind, *(words or ())]
+    if server is not None:
+        counter = _at_server(remote(server, token_file), app, args, rest, said)
+    else:
+        yard = Where(app=app, token_file=token_file).local()
+        counter = _at_app(yard, args, rest, said)
+    sent = asyncio.run(_send(counter, Waiting(wait, timeout_wait), as_json))
     if as_json:
         print_json(_data(sent))
     elif sent.task is not None and sent.failure is None:
@@ -109,18 +129,41 @@ def enqueue(
         raise sent.failure
 
 
-async def _send(
-    yard: Yard, kind: TaskKind[..., Any], payload: str, waiting: Waiting, as_json: bool
-) -> Sent:
-    new = kind.from_payload(payload)
-    async with yard:
+def _at_app(yard: Yard, args: str | None, rest: list[str], said: dict[str, Any]) -> Counter:
+    if not rest:
+        raise InvalidOption("say what to run: taskyard enqueue APP KIND")
+    name, *words = rest
+    kind = yard.kind(name).options(**said)
+    new = kind.from_payload(payload_from(kind.kind.signature.parameters, args, words))
+
+    async def save() -> Handle[Any]:
         [answer] = await yard.enqueue(new)
-        handle = kind.handle(answer)
+        return kind.handle(answer)
+
+    return Counter(yard, new.id, save)
+
+
+def _at_server(
+    yard: RemoteYard, kind: str, args: str | None, words: list[str], said: dict[str, Any]
+) -> Counter:
+    """The server has the application: what is given begins with the kind."""
+
+    async def save() -> Handle[Any]:
+        payload = payload_from(await yard.parameters(kind), args, words)
+        answer = await yard.create(kind, payload, **said)
+        return Handle(answer.id, yard, plain_result, duplicate=isinstance(answer, Duplicate))
+
+    return Counter(yard, said["id"], save)
+
+
+async def _send(counter: Counter, waiting: Waiting, as_json: bool) -> Sent:
+    async with counter.desk as desk:
+        handle = await counter.save()
         if not as_json:
-            _announce(handle, asked=new.id)
+            _announce(handle, asked=counter.asked)
         if not waiting.wanted:
             return Sent(handle.id, handle.duplicate)
-        failure = await _end_of(yard.handle(handle.id), waiting.timeout)
+        failure = await _end_of(Handle(handle.id, desk, plain_result), waiting.timeout)
         return Sent(handle.id, handle.duplicate, await handle.task(), failure)
 
 

@@ -10,14 +10,14 @@ from rich.console import RenderableType
 from rich.table import Column
 from rich.text import Text
 
+from taskyard.cli.desk import Desk
 from taskyard.cli.group import group
 from taskyard.cli.machine import plain, print_json
 from taskyard.cli.rates import rate_text, read_limit, read_rate
 from taskyard.cli.render import cell, number, right, show, table
-from taskyard.cli.target import App, Json, Url, Where, actor, ask
+from taskyard.cli.target import Json, Where, actor, ask, located
 from taskyard.domain.errors import InvalidOption
 from taskyard.domain.lane import Key, KeyRule
-from taskyard.yard import Yard
 
 commands = group("Who holds keys, who waits for them, and how many may hold them.")
 
@@ -28,18 +28,19 @@ Pattern = Annotated[
 
 
 @commands.command("list")
+@located
 def list_keys(
     limit: Annotated[int, typer.Option(metavar="N", help="Most to show.", min=1)] = 50,
-    url: Url = None,
-    app: App = None,
+    *,
+    where: Where,
     as_json: Json = False,
 ) -> None:
     """The keys that are held or waited for, those most waited for first."""
 
-    async def look(yard: Yard) -> list[Key]:
+    async def look(yard: Desk) -> list[Key]:
         return await yard.keys(limit)
 
-    keys = ask(Where(url, app), look)
+    keys = ask(where, look)
     if as_json:
         print_json([plain(key) for key in keys])
     else:
@@ -47,16 +48,18 @@ def list_keys(
 
 
 @commands.command("rules")
-def list_rules(url: Url = None, app: App = None, as_json: Json = False) -> None:
+@located
+def list_rules(where: Where, as_json: Json = False) -> None:
     """The keys that more than one, or none, may hold; all others are for one at a time."""
 
-    async def look(yard: Yard) -> list[KeyRule]:
+    async def look(yard: Desk) -> list[KeyRule]:
         return await yard.key_rules()
 
-    _show_rules(ask(Where(url, app), look), as_json)
+    _show_rules(ask(where, look), as_json)
 
 
 @commands.command("limit")
+@located
 def limit_key(
     pattern: Pattern,
     limit: Annotated[
@@ -74,8 +77,7 @@ def limit_key(
         int | None,
         typer.Option(metavar="N", help="With --rate: so many at once after a quiet time.", min=1),
     ] = None,
-    url: Url = None,
-    app: App = None,
+    where: Where,
     as_json: Json = False,
 ) -> None:
     """Set how many may hold a key, or each key with a prefix."""
@@ -84,11 +86,11 @@ def limit_key(
     most = read_limit("a limit", limit)
     often = None if rate is None else read_rate(rate, burst)
 
-    async def change(yard: Yard) -> list[KeyRule]:
+    async def change(yard: Desk) -> list[KeyRule]:
         await yard.limit_key(pattern, most, rate=often, actor=actor())
         return await yard.key_rules()
 
-    _show_rules(ask(Where(url, app), change), as_json)
+    _show_rules(ask(where, change), as_json)
 
 
 def _show_rules(rules: Sequence[KeyRule], as_json: bool) -> None:

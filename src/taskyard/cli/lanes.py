@@ -10,15 +10,15 @@ from rich.console import RenderableType
 from rich.table import Column
 from rich.text import Text
 
+from taskyard.cli.desk import Desk
 from taskyard.cli.group import group
 from taskyard.cli.machine import plain, print_json
 from taskyard.cli.rates import rate_text, read_limit, read_rate
 from taskyard.cli.render import cell, moment, number, right, show, table
-from taskyard.cli.target import App, For, Json, Url, Where, actor, ask
+from taskyard.cli.target import For, Json, Where, actor, ask, located
 from taskyard.domain.errors import InvalidOption, NotFound
 from taskyard.domain.lane import Lane, Order
 from taskyard.settings import read_age
-from taskyard.yard import Yard
 
 commands = group("How much may run at once, and what is paused.")
 
@@ -26,13 +26,14 @@ LaneName = Annotated[str, typer.Argument(metavar="NAME", help="A lane.", show_de
 
 
 @commands.command("list")
-def list_lanes(url: Url = None, app: App = None, as_json: Json = False) -> None:
+@located
+def list_lanes(where: Where, as_json: Json = False) -> None:
     """All lanes with what waits and runs in them."""
 
-    async def look(yard: Yard) -> tuple[list[Lane], bool]:
+    async def look(yard: Desk) -> tuple[list[Lane], bool]:
         return await yard.lanes(), await yard.is_paused()
 
-    lanes, paused = ask(Where(url, app), look)
+    lanes, paused = ask(where, look)
     if as_json:
         print_json([plain(lane) for lane in lanes])
         return
@@ -42,6 +43,7 @@ def list_lanes(url: Url = None, app: App = None, as_json: Json = False) -> None:
 
 
 @commands.command("set")
+@located
 def set_lane(
     name: LaneName,
     *,
@@ -69,8 +71,7 @@ def set_lane(
             metavar="SECONDS|none", help="Waiting that counts as much as one step of priority."
         ),
     ] = None,
-    url: Url = None,
-    app: App = None,
+    where: Where,
     as_json: Json = False,
 ) -> None:
     """Change a lane, for all workers and at once.
@@ -95,13 +96,14 @@ def set_lane(
             "say what to change: --capacity, --max-depth, --rate, --order, --ageing"
         )
 
-    async def change(yard: Yard) -> Lane:
+    async def change(yard: Desk) -> Lane:
         return await yard.set_lane(name, **said, actor=actor())
 
-    _changed(Where(url, app), change, as_json)
+    _changed(where, change, as_json)
 
 
 @commands.command()
+@located
 def pause(
     name: LaneName,
     *,
@@ -109,8 +111,7 @@ def pause(
         str | None, typer.Option(metavar="TEXT", help="Why, for those who wonder.")
     ] = None,
     for_: For = None,
-    url: Url = None,
-    app: App = None,
+    where: Where,
     as_json: Json = False,
 ) -> None:
     """Start nothing new in a lane.
@@ -119,22 +120,23 @@ def pause(
     """
     span = None if for_ is None else read_age(for_)
 
-    async def change(yard: Yard) -> Lane:
+    async def change(yard: Desk) -> Lane:
         await _require(yard, name)
         return await yard.pause_lane(name, reason=reason, for_=span, actor=actor())
 
-    _changed(Where(url, app), change, as_json)
+    _changed(where, change, as_json)
 
 
 @commands.command()
-def resume(name: LaneName, url: Url = None, app: App = None, as_json: Json = False) -> None:
+@located
+def resume(name: LaneName, where: Where, as_json: Json = False) -> None:
     """Let a paused lane go on."""
 
-    async def change(yard: Yard) -> Lane:
+    async def change(yard: Desk) -> Lane:
         await _require(yard, name)
         return await yard.resume_lane(name, actor=actor())
 
-    _changed(Where(url, app), change, as_json)
+    _changed(where, change, as_json)
 
 
 def _seconds(text: str) -> float | None:
@@ -146,14 +148,14 @@ def _seconds(text: str) -> float | None:
         raise InvalidOption(f"--ageing takes seconds or none, not {text!r}") from None
 
 
-async def _require(yard: Yard, name: str) -> None:
+async def _require(yard: Desk, name: str) -> None:
     """A slip of the pen must not make a lane that nothing runs in."""
     names = [lane.name for lane in await yard.lanes()]
     if name not in names:
         raise NotFound(f"there is no lane {name}; known are: {', '.join(names) or 'none'}")
 
 
-def _changed(where: Where, change: Callable[[Yard], Awaitable[Lane]], as_json: bool) -> None:
+def _changed(where: Where, change: Callable[[Desk], Awaitable[Lane]], as_json: bool) -> None:
     lane = ask(where, change)
     if as_json:
         print_json(plain(lane))

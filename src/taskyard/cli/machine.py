@@ -35,11 +35,13 @@ def plain(value: object) -> Any:
 
 
 def task_data(task: Task) -> dict[str, Any]:
+    """What is unset is left out: a server does not tell everything of the tasks of a list."""
     data: dict[str, Any] = plain(task)
-    data["payload"] = parsed(task.payload)
-    data["result"] = None if task.result is None else parsed(task.result)
-    data["checkpoint"] = None if task.checkpoint is None else parsed(task.checkpoint)
-    data["failures"] = [_dated(failure) for failure in data["failures"]]
+    for name in ("payload", "result", "checkpoint"):
+        if data.get(name) is not None:
+            data[name] = parsed(data[name])
+    if "failures" in data:
+        data["failures"] = [_dated(failure) for failure in data["failures"]]
     return data
 
 

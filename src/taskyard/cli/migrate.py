@@ -11,7 +11,7 @@ from rich.text import Text
 from taskyard.cli.errors import NotCurrent
 from taskyard.cli.machine import plain, print_json
 from taskyard.cli.render import show
-from taskyard.cli.target import App, Json, Url, Where
+from taskyard.cli.target import Json, Where, located
 from taskyard.domain.errors import SchemaMismatch
 from taskyard.store.passwords import without_secrets
 from taskyard.store.port import Schema
@@ -19,9 +19,9 @@ from taskyard.store.url import allowing_migration
 from taskyard.yard import Yard
 
 
+@located
 def migrate(
-    url: Url = None,
-    app: App = None,
+    where: Where,
     check: Annotated[
         bool, typer.Option("--check", help="Change nothing; exit with 1 if there is work.")
     ] = False,
@@ -31,7 +31,7 @@ def migrate(
 
     Makes the yard where there is none. Opening a yard does the same, unless its URL says migrate=0.
     """
-    yard = Where(url, app).yard()
+    yard = where.local("migrate changes the store itself")
     place = without_secrets(yard.url)
     before = asyncio.run(_brought_up(yard, place, check=check))
     if as_json:

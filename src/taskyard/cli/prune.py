@@ -7,15 +7,16 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from taskyard.cli.desk import Desk
 from taskyard.cli.machine import print_json
 from taskyard.cli.render import progress_bars, show
-from taskyard.cli.target import App, Json, Url, Where, actor, ask
+from taskyard.cli.target import Json, Where, actor, ask, located
 from taskyard.domain.errors import InvalidOption
 from taskyard.domain.retention import Pruned
 from taskyard.settings import read_age
-from taskyard.yard import Yard
 
 
+@located
 def prune(
     *,
     dry_run: Annotated[
@@ -28,22 +29,21 @@ def prune(
             help="All ended tasks of this age, such as 12h or 30d, instead of what APP keeps.",
         ),
     ] = None,
-    url: Url = None,
-    app: App = None,
+    where: Where,
     as_json: Json = False,
 ) -> None:
     """Remove ended tasks that have been kept long enough.
 
     Workers do it daily by themselves. How long tasks are kept is said by the application.
     """
-    if app is None and older_than is None:
+    if where.app is None and where.server is None and older_than is None:
         raise InvalidOption(
             "how long tasks are kept is said by the application: name it with --app APP, "
             "or give --older-than AGE"
         )
     age = None if older_than is None else read_age(older_than)
 
-    async def run(yard: Yard) -> Pruned:
+    async def run(yard: Desk) -> Pruned:
         if dry_run:
             return await yard.prune(dry_run=True, older_than=age)
         with progress_bars() as bar:
@@ -57,7 +57,7 @@ def prune(
                 told=lambda count: bar.update(shown, completed=count),
             )
 
-    pruned = ask(Where(url, app), run)
+    pruned = ask(where, run)
     if as_json:
         print_json({"dry_run": dry_run, "tasks": pruned.tasks, "audit": pruned.audit})
     else:

@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.table import Column
 from rich.text import Text
 
+from taskyard.cli.desk import Desk
 from taskyard.cli.keys import key_table
 from taskyard.cli.lanes import lane_table
 from taskyard.cli.machine import iso, plain, print_json
@@ -28,7 +29,7 @@ from taskyard.cli.render import (
     show,
     table,
 )
-from taskyard.cli.target import App, Json, Url, Where, ask
+from taskyard.cli.target import Json, Where, ask, located
 from taskyard.cli.workers import worker_table
 from taskyard.domain.clock import Instant
 from taskyard.domain.errors import InvalidOption
@@ -36,7 +37,6 @@ from taskyard.domain.lane import Key, Lane
 from taskyard.domain.node import Node
 from taskyard.domain.state import State
 from taskyard.domain.statistics import KindStatistics, Times
-from taskyard.yard import Yard
 
 MOST_KEYS = 10
 MOSTLY = 0.9
@@ -53,10 +53,11 @@ class Snapshot(msgspec.Struct, frozen=True):
     kinds: list[KindStatistics]
 
 
+@located
 def stats(
     watch: Annotated[bool, typer.Option("--watch", help="Again every second.")] = False,
-    url: Url = None,
-    app: App = None,
+    *,
+    where: Where,
     as_json: Json = False,
 ) -> None:
     """The yard at a glance.
@@ -65,7 +66,6 @@ def stats(
     """
     if watch and as_json:
         raise InvalidOption("--watch is for people: leave --json out")
-    where = Where(url, app)
     if watch:
         ask(where, _watch)
     elif as_json:
@@ -74,7 +74,7 @@ def stats(
         show(*_page(ask(where, _look)))
 
 
-async def _look(yard: Yard) -> Snapshot:
+async def _look(yard: Desk) -> Snapshot:
     return Snapshot(
         now=await yard.store.now(),
         paused=await yard.is_paused(),
@@ -86,7 +86,7 @@ async def _look(yard: Yard) -> Snapshot:
     )
 
 
-async def _watch(yard: Yard) -> None:
+async def _watch(yard: Desk) -> None:
     screen = console()
     if not screen.is_terminal:
         while True:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from rich.text import Text
 
+from taskyard.cli.desk import Desk
 from taskyard.cli.machine import print_json
 from taskyard.cli.render import show
-from taskyard.cli.target import App, For, Json, Url, Where, actor, ask
+from taskyard.cli.target import For, Json, Where, actor, ask, located
 from taskyard.settings import read_age
-from taskyard.yard import Yard
 
 
-def pause(for_: For = None, url: Url = None, app: App = None, as_json: Json = False) -> None:
+@located
+def pause(for_: For = None, *, where: Where, as_json: Json = False) -> None:
     """Start nothing new in any lane.
 
     What runs goes on, and enqueue still works.
@@ -19,20 +20,21 @@ def pause(for_: For = None, url: Url = None, app: App = None, as_json: Json = Fa
 
     span = None if for_ is None else read_age(for_)
 
-    async def change(yard: Yard) -> None:
+    async def change(yard: Desk) -> None:
         await yard.pause(for_=span, actor=actor())
 
-    ask(Where(url, app), change)
+    ask(where, change)
     _tell(paused=True, as_json=as_json)
 
 
-def resume(url: Url = None, app: App = None, as_json: Json = False) -> None:
+@located
+def resume(where: Where, as_json: Json = False) -> None:
     """Let a paused yard go on; lanes that were paused stay so."""
 
-    async def change(yard: Yard) -> None:
+    async def change(yard: Desk) -> None:
         await yard.resume(actor=actor())
 
-    ask(Where(url, app), change)
+    ask(where, change)
     _tell(paused=False, as_json=as_json)
 
 

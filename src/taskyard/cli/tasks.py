@@ -8,11 +8,12 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from taskyard.cli.desk import Desk
 from taskyard.cli.errors import code_of, exit_code, message_of, tell_error
 from taskyard.cli.group import group
 from taskyard.cli.machine import plain, print_json, task_data
 from taskyard.cli.render import show
-from taskyard.cli.target import App, Json, Url, Where, actor, ask
+from taskyard.cli.target import Json, Where, actor, ask, located
 from taskyard.cli.task_page import explanation_lines, task_page, task_table
 from taskyard.cli.text import one_line
 from taskyard.cli.times import moment_of
@@ -22,7 +23,6 @@ from taskyard.domain.explain import Explanation
 from taskyard.domain.state import WAITING, State
 from taskyard.domain.task import Task, TaskQuery
 from taskyard.store.port import Cancellation, Pausing
-from taskyard.yard import Yard
 
 commands = group("Look at tasks, and act on them.")
 
@@ -35,6 +35,7 @@ Outcome = str | TaskyardError
 
 
 @commands.command("list")
+@located
 def list_tasks(
     *,
     state: Annotated[State | None, typer.Option(help="Only in this state.")] = None,
@@ -52,13 +53,12 @@ def list_tasks(
     after: Annotated[
         str | None, typer.Option(metavar="ID", help="Go on after this task, the last one seen.")
     ] = None,
-    url: Url = None,
-    app: App = None,
+    where: Where,
     as_json: Json = False,
 ) -> None:
     """The newest tasks first."""
 
-    async def look(yard: Yard) -> tuple[list[Task], Instant]:
+    async def look(yard: Desk) -> tuple[list[Task], Instant]:
         now = await yard.store.now()
         query = TaskQuery(
             state=state,
@@ -72,7 +72,7 @@ def list_tasks(
         )
         return await yard.find(query), now
 
-    found, now = ask(Where(url, app), look)
+    found, now = ask(where, look)
     if as_json:
         print_json([task_data(task) for task in found])
     elif found:
@@ -82,15 +82,16 @@ def list_tasks(
 
 
 @commands.command("show")
-def show_task(task_id: TaskId, url: Url = None, app: App = None, as_json: Json = False) -> None:
+@located
+def show_task(task_id: TaskId, where: Where, as_json: Json = False) -> None:
     """All about one task, and why it waits if it does."""
 
-    async def look(yard: Yard) -> tuple[Task, Explanation | None, Instant]:
+    async def look(yard: Desk) -> tuple[Task, Explanation | None, Instant]:
         task = await yard.get(task_id)
         why = await yard.explain(task_id) if task.state in WAITING else None
         return task, why, await yard.store.now()
 
-    task, why, now = ask(Where(url, app), look)
+    task, why, now = ask(where, look)
     if as_json:
         print_json({**task_data(task), "waits": plain(why.waits) if why else []})
     else:
@@ -98,13 +99,14 @@ def show_task(task_id: TaskId, url: Url = None, app: App = None, as_json: Json =
 
 
 @commands.command()
-def explain(task_id: TaskId, url: Url = None, app: App = None, as_json: Json = False) -> None:
+@located
+def explain(task_id: TaskId, where: Where, as_json: Json = False) -> None:
     """Say what keeps a task waiting."""
 
-    async def look(yard: Yard) -> Explanation:
+    async def look(yard: Desk) -> Explanation:
         return await yard.explain(task_id)
 
-    why = ask(Where(url, app), look)
+    why = ask(where, look)
     if as_json:
         print_json({**plain(why), "text": why.text})
     else:
@@ -112,80 +114,84 @@ def explain(task_id: TaskId, url: Url = None, app: App = None, as_json: Json = F
 
 
 @commands.command()
-def cancel(task_ids: TaskIds, url: Url = None, app: App = None, as_json: Json = False) -> None:
+@located
+def cancel(task_ids: TaskIds, where: Where, as_json: Json = False) -> None:
     """Cancel waiting tasks; ask running ones to stop."""
 
-    async def act(yard: Yard, task_id: str) -> str:
+    async def act(yard: Desk, task_id: str) -> str:
         answer = await yard.cancel(task_id, actor=actor())
         return "asked to stop" if answer is Cancellation.ASKED else "cancelled"
 
-    _each(Where(url, app), task_ids, act, as_json)
+    _each(where, task_ids, act, as_json)
 
 
 @commands.command()
-def pause(task_ids: TaskIds, url: Url = None, app: App = None, as_json: Json = False) -> None:
+@located
+def pause(task_ids: TaskIds, where: Where, as_json: Json = False) -> None:
     """Pause waiting tasks; ask running ones to end at their next checkpoint."""
 
-    async def act(yard: Yard, task_id: str) -> str:
+    async def act(yard: Desk, task_id: str) -> str:
         answer = await yard.pause_task(task_id, actor=actor())
         return "asked to pause" if answer is Pausing.ASKED else "paused"
 
-    _each(Where(url, app), task_ids, act, as_json)
+    _each(where, task_ids, act, as_json)
 
 
 @commands.command()
-def resume(task_ids: TaskIds, url: Url = None, app: App = None, as_json: Json = False) -> None:
+@located
+def resume(task_ids: TaskIds, where: Where, as_json: Json = False) -> None:
     """Let paused tasks go on where they were."""
 
-    async def act(yard: Yard, task_id: str) -> str:
+    async def act(yard: Desk, task_id: str) -> str:
         await yard.resume_task(task_id, actor=actor())
         return (await yard.get(task_id)).state
 
-    _each(Where(url, app), task_ids, act, as_json)
+    _each(where, task_ids, act, as_json)
 
 
 @commands.command()
-def retry(task_ids: TaskIds, url: Url = None, app: App = None, as_json: Json = False) -> None:
+@located
+def retry(task_ids: TaskIds, where: Where, as_json: Json = False) -> None:
     """Give failed or cancelled tasks a new life.
 
     Their budget of retries is full again; the attempts go on counting.
     """
 
-    async def act(yard: Yard, task_id: str) -> str:
+    async def act(yard: Desk, task_id: str) -> str:
         await yard.retry(task_id, actor=actor())
         return "queued"
 
-    _each(Where(url, app), task_ids, act, as_json)
+    _each(where, task_ids, act, as_json)
 
 
 @commands.command()
+@located
 def prioritize(
     task_id: TaskId,
     priority: Annotated[
         int, typer.Argument(metavar="PRIORITY", help="1 (first) to 10 (last).", show_default=False)
     ],
-    url: Url = None,
-    app: App = None,
+    where: Where,
     as_json: Json = False,
 ) -> None:
     """Change the place of a waiting task."""
 
-    async def act(yard: Yard, task_id: str) -> str:
+    async def act(yard: Desk, task_id: str) -> str:
         await yard.prioritize(task_id, priority, actor=actor())
         return f"priority {priority}"
 
-    _each(Where(url, app), [task_id], act, as_json)
+    _each(where, [task_id], act, as_json)
 
 
 def _each(
     where: Where,
     task_ids: list[str],
-    act: Callable[[Yard, str], Awaitable[str]],
+    act: Callable[[Desk, str], Awaitable[str]],
     as_json: bool,
 ) -> None:
     """Act on every task, also after one that refuses; the first refusal decides the exit code."""
 
-    async def act_on_all(yard: Yard) -> list[tuple[str, Outcome]]:
+    async def act_on_all(yard: Desk) -> list[tuple[str, Outcome]]:
         return [(task_id, await _outcome(act(yard, task_id))) for task_id in task_ids]
 
     outcomes = ask(where, act_on_all)

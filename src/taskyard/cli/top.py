@@ -19,6 +19,7 @@ from rich.live import Live
 from rich.table import Column
 from rich.text import Text
 
+from taskyard.cli.desk import Desk
 from taskyard.cli.keys import key_table
 from taskyard.cli.render import (
     STATE_STYLES,
@@ -34,7 +35,7 @@ from taskyard.cli.render import (
     right,
     table,
 )
-from taskyard.cli.target import App, Url, Where, ask
+from taskyard.cli.target import Where, ask, located
 from taskyard.cli.workers import worker_table
 from taskyard.domain.clock import Instant, seconds
 from taskyard.domain.errors import InvalidOption
@@ -43,7 +44,6 @@ from taskyard.domain.node import Node
 from taskyard.domain.state import State
 from taskyard.domain.task import Task, TaskQuery
 from taskyard.store.passwords import without_secrets
-from taskyard.yard import Yard
 
 BAR = 20
 MOST_RUNNING, MOST_FAILED, MOST_KEYS = 12, 5, 5
@@ -65,24 +65,25 @@ class Look(msgspec.Struct, frozen=True):
     failed: list[Task]
 
 
+@located
 def top(
     every: Annotated[
         float, typer.Option(metavar="SECONDS", help="How often to look.", min=0.2)
     ] = 1.0,
-    url: Url = None,
-    app: App = None,
+    *,
+    where: Where,
 ) -> None:
     """Watch the yard live, on the whole screen; q leaves."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InvalidOption("top needs a terminal; in a pipe use: taskyard stats")
 
-    async def watch(yard: Yard) -> None:
+    async def watch(yard: Desk) -> None:
         await _watch(yard, every)
 
-    ask(Where(url, app), watch)
+    ask(where, watch)
 
 
-async def _watch(yard: Yard, every: float) -> None:
+async def _watch(yard: Desk, every: float) -> None:
     screen = console()
     speeds: list[float] = []
     before: Look | None = None
@@ -120,7 +121,7 @@ def _keyboard() -> Iterator[asyncio.Queue[str]]:
         termios.tcsetattr(number, termios.TCSADRAIN, before)
 
 
-async def look(yard: Yard) -> Look:
+async def look(yard: Desk) -> Look:
     running = await yard.find(TaskQuery(state=State.RUNNING, limit=100))
     return Look(
         url=without_secrets(yard.url),

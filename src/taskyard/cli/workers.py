@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.table import Column
 from rich.text import Text
 
+from taskyard.cli.desk import Desk
 from taskyard.cli.machine import plain, print_json
 from taskyard.cli.render import (
     cell,
@@ -20,19 +21,19 @@ from taskyard.cli.render import (
     state_cell,
     table,
 )
-from taskyard.cli.target import App, Json, Url, Where, ask
+from taskyard.cli.target import Json, Where, ask, located
 from taskyard.domain.clock import Instant
 from taskyard.domain.node import Node
-from taskyard.yard import Yard
 
 
-def workers(url: Url = None, app: App = None, as_json: Json = False) -> None:
+@located
+def workers(where: Where, as_json: Json = False) -> None:
     """Who runs tasks: slots, kinds, and what each worker uses."""
 
-    async def look(yard: Yard) -> tuple[list[Node], Instant]:
+    async def look(yard: Desk) -> tuple[list[Node], Instant]:
         return await yard.nodes(), await yard.store.now()
 
-    nodes, now = ask(Where(url, app), look)
+    nodes, now = ask(where, look)
     if as_json:
         print_json([plain(node) for node in nodes])
     else:

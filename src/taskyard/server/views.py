@@ -52,6 +52,8 @@ class TaskSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskView(TaskSummary, frozen=True, kw_only=True):
+    no: int  # the store's own number of it, which grows
+    seq: int  # its place among tasks of equal priority
     payload: Any
     result: Any
     checkpoint: Any
@@ -98,6 +100,8 @@ def whole(task: Task, why: Explanation) -> TaskView:
     veil = Veil(payload)
     return TaskView(
         **_common(task, veil, stack=True),
+        no=task.no,
+        seq=task.seq,
         payload=veil.value(payload),
         result=veil.value(json_of(task.result)),
         checkpoint=veil.value(json_of(task.checkpoint)),
