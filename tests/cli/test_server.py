@@ -6,6 +6,7 @@ import http.server
 import json
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -352,6 +353,23 @@ def test_nobody_there(place: Place) -> None:
     assert done.complaint == f"error: no answer from http://127.0.0.1:{port}: Connection refused"
     asked = Remote(place.remote.program.folder, "http://no-such-host.invalid", "ty1_made_up")
     assert asked.try_to("stats").code == 5
+
+
+def test_ctrl_c_does_not_wait_for_an_answer(place: Place, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(place.remote.token)
+    file.chmod(0o600)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(PATIENCE)
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        asking = place.remote.program.start("prune", "--server", url, "--token-file", str(file))
+        line, _ = silent.accept()
+        with line:
+            line.settimeout(PATIENCE)
+            assert line.recv(100).startswith(b"POST /api/prune HTTP/1.1")
+            asking.send_signal(signal.SIGINT)
+            out, err = asking.communicate(timeout=PATIENCE)
+    assert (asking.returncode, out, err) == (130, "", "")
 
 
 class Stranger(http.server.BaseHTTPRequestHandler):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import select
+import socket
 import ssl
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -19,6 +21,7 @@ from taskyard.domain.errors import ConfigurationError
 T = TypeVar("T")
 
 PATIENCE = 60.0  # seconds for one answer
+TO_CONNECT = 10.0
 PROBLEM = "application/problem+json"
 JSON = "application/json"
 
@@ -53,7 +56,17 @@ class Link:
         *,
         patience: float | None = PATIENCE,
     ) -> T:
-        return await asyncio.to_thread(self._send, method, path, kind, body, patience)
+        try:
+            return await asyncio.to_thread(self._send, method, path, kind, body, patience)
+        except asyncio.CancelledError:
+            self._hang_up()
+            raise
+
+    def _hang_up(self) -> None:
+        """Whoever reads is woken: a thread that waits for an answer would keep the program."""
+        if self._open is not None and self._open.sock is not None:
+            with contextlib.suppress(OSError):
+                self._open.sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         if self._open is not None:
@@ -119,10 +132,10 @@ class Link:
         if self._secure:
             trusted = ssl.create_default_context()
             made = http.client.HTTPSConnection(
-                self._host, self._port, timeout=PATIENCE, context=trusted
+                self._host, self._port, timeout=TO_CONNECT, context=trusted
             )
         else:
-            made = http.client.HTTPConnection(self._host, self._port, timeout=PATIENCE)
+            made = http.client.HTTPConnection(self._host, self._port, timeout=TO_CONNECT)
         made.connect()
         return made
 
