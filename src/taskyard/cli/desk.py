@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import timedelta
 from types import TracebackType
 from typing import Protocol, Self
@@ -10,6 +10,7 @@ from typing import Protocol, Self
 from taskyard.domain.clock import Instant
 from taskyard.domain.cron import CronEntry
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane
+from taskyard.domain.logs import LogLine, LogMark
 from taskyard.domain.node import Node
 from taskyard.domain.rate import Rate
 from taskyard.domain.retention import Pruned
@@ -47,6 +48,14 @@ class Desk(Office, Protocol):
     # --- looking ---
 
     async def find(self, query: TaskQuery | None = None) -> list[Task]: ...
+
+    async def logs(
+        self, task_id: str, *, after: LogMark | None = ..., limit: int = ...
+    ) -> list[LogLine]: ...
+
+    def follow_logs(
+        self, task_id: str, *, after: LogMark | None = ...
+    ) -> AsyncIterator[LogLine]: ...
 
     async def counts(self) -> Mapping[State, int]: ...
 

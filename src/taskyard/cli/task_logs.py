@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from taskyard.cli.desk import Desk
 from taskyard.cli.machine import plain, print_json, print_json_line
 from taskyard.cli.render import cell, moment, show
-from taskyard.cli.target import App, Json, Url, Where, ask
+from taskyard.cli.target import Json, Where, ask, located
 from taskyard.cli.tasks import TaskId
 from taskyard.cli.text import clean
 from taskyard.domain.logs import Level, LogLine, LogMark
-from taskyard.yard import Yard
 
 _STYLES = {
     Level.DEBUG: "dim",
@@ -27,6 +27,7 @@ _STYLES = {
 _LEVEL_WIDTH = max(map(len, Level))
 
 
+@located
 def logs(
     task_id: TaskId,
     *,
@@ -36,14 +37,13 @@ def logs(
     attempt: Annotated[
         int | None, typer.Option(metavar="N", help="Only of this attempt.", min=1)
     ] = None,
-    url: Url = None,
-    app: App = None,
+    where: Where,
     as_json: Json = False,
 ) -> None:
     """What the bodies of a task have said, the oldest first."""
     after = None if attempt is None else (attempt, 0)
 
-    async def look(yard: Yard) -> None:
+    async def look(yard: Desk) -> None:
         said = yard.follow_logs(task_id, after=after) if follow else _all(yard, task_id, after)
         wanted = said if attempt is None else _only(said, attempt)
         if not as_json:
@@ -54,10 +54,10 @@ def logs(
         else:
             print_json([_data(line) async for line in wanted])
 
-    ask(Where(url, app), look)
+    ask(where, look)
 
 
-async def _all(yard: Yard, task_id: str, after: LogMark | None) -> AsyncIterator[LogLine]:
+async def _all(yard: Desk, task_id: str, after: LogMark | None) -> AsyncIterator[LogLine]:
     while lines := await yard.logs(task_id, after=after):
         for line in lines:
             yield line

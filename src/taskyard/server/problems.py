@@ -47,7 +47,7 @@ CODES: Mapping[int, str] = {
     400: "bad_request",
     401: "unauthorized",
     403: "forbidden",
-    404: "not_found",
+    404: "no_route",  # what is not there at a route that is, has a code of its own: not_found
     405: "method_not_allowed",
     413: "too_large",
     415: "not_json",

@@ -1,47 +1,56 @@
-"""A connection to a server: requests in JSON, answers decoded or raised."""
+"""What is asked of a server: requests in JSON, answers decoded, refusals raised."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import http.client
-import select
-import socket
 import ssl
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Mapping
+from typing import Annotated, Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
 import taskyard
-from taskyard.cli.remote.problems import NoServer, Problem, Unauthorized, error_of
-from taskyard.domain.errors import ConfigurationError
+from taskyard.cli.remote.events import Event, Events
+from taskyard.cli.remote.line import Answer, Line, Request, names_lower
+from taskyard.cli.remote.problems import (
+    NoServer,
+    OtherRelease,
+    Problem,
+    Unauthorized,
+    error_of,
+)
+from taskyard.cli.remote.token import Token
+from taskyard.domain.errors import ConfigurationError, TaskyardError
 
 T = TypeVar("T")
 
-PATIENCE = 60.0  # seconds for one answer
-TO_CONNECT = 10.0
+PATIENCE = 60.0  # seconds for one answer; an open stream is never silent for so long
 PROBLEM = "application/problem+json"
 JSON = "application/json"
+EVENTS = "text/event-stream"
+UNKNOWN = frozenset(
+    {"no_route", "method_not_allowed"}
+)  # codes for what a server has never heard of
+DOWN = frozenset({502, 503, 504})  # what proxies say for a server that does not answer
 
 
-class Token(msgspec.Struct, frozen=True):
-    text: str
-    source: str  # for messages: where it came from
-
-    def __repr__(self) -> str:
-        return f"Token(from {self.source})"
+class Release(msgspec.Struct, frozen=True):
+    version: Annotated[str, msgspec.Meta(max_length=40)]
 
 
 class Link:
-    """One connection, kept open from one request to the next."""
-
     def __init__(self, url: str, token: Token) -> None:
         self.url = url.rstrip("/")
         self._token = token
         self._secure, self._host, self._port, self._root = _parts(self.url)
-        self._open: http.client.HTTPConnection | None = None
+        self._line = self._new_line()
+
+    def _new_line(self) -> Line:
+        return Line(self._host, self._port, secure=self._secure)
+
+    def close(self) -> None:
+        self._line.close()
 
     async def get(self, path: str, kind: type[T], /, **query: object) -> T:
         asked = {name: str(value) for name, value in query.items() if value is not None}
@@ -56,103 +65,123 @@ class Link:
         *,
         patience: float | None = PATIENCE,
     ) -> T:
-        try:
-            return await asyncio.to_thread(self._send, method, path, kind, body, patience)
-        except asyncio.CancelledError:
-            self._hang_up()
-            raise
+        answer = await self._answer(method, path, body, patience)
+        if answer.status >= 300:
+            raise await self._refusal(answer)
+        if answer.status == 204:
+            return msgspec.json.decode(b"null", type=kind)
+        if not answer.content_type.startswith(JSON):
+            raise self._stranger(answer.status)
+        return await self.decoded(answer.content, kind)
 
-    def _hang_up(self) -> None:
-        """Whoever reads is woken: a thread that waits for an answer would keep the program."""
-        if self._open is not None and self._open.sock is not None:
-            with contextlib.suppress(OSError):
-                self._open.sock.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        if self._open is not None:
-            self._open.close()
-            self._open = None
-
-    def _send(
-        self,
-        method: str,
-        path: str,
-        kind: type[T],
-        body: Mapping[str, Any] | None,
-        patience: float | None,
-    ) -> T:
-        try:
-            status, content_type, content = self._exchange(method, path, body, patience)
-        except (OSError, http.client.HTTPException) as error:
-            self.close()
-            raise NoServer(f"no answer from {self.url}: {_why(error)}") from None
-        if status >= 400:
-            raise self._refusal(status, content_type, content)
-        if status == 204:
-            content = b"null"
-        elif status >= 300 or not content_type.startswith(JSON):
-            raise self._stranger(status)
+    async def decoded(self, content: bytes | str, kind: type[T]) -> T:
         try:
             return msgspec.json.decode(content, type=kind)
         except msgspec.MsgspecError as error:
-            raise NoServer(f"{self.url} answers what this release cannot read: {error}") from None
+            said = f"answers what this release cannot read: {error}"
+            raise await self._other_release(said) from None
 
-    def _exchange(
+    async def events(self, path: str, last: str | None) -> AsyncGenerator[Event, None]:
+        """What the server sends until it hangs up, on a connection of its own; `last` is the id of
+        the last event that is known already."""
+        headers = self._headers() | {"Accept": f"{EVENTS}, {PROBLEM}"}
+        if last is not None:
+            headers["Last-Event-ID"] = last
+        line = self._new_line()
+        try:
+            stream = await line.open(Request("GET", self._root + path, headers), PATIENCE)
+            answer = Answer(stream.status, names_lower(stream))
+            if answer.status >= 300:
+                raise await self._refusal(answer._replace(content=await line.rest(stream)))
+            if not answer.content_type.startswith(EVENTS):
+                raise self._stranger(answer.status)
+            events = Events()
+            while said := await line.next_line(stream):
+                if (event := events.take(said)) is not None:
+                    yield event
+        except (OSError, http.client.HTTPException) as error:
+            raise self._silent(error) from None
+        finally:
+            line.close()
+
+    async def _answer(
         self, method: str, path: str, body: Mapping[str, Any] | None, patience: float | None
-    ) -> tuple[int, str, bytes]:
-        headers = {
+    ) -> Answer:
+        headers, content = self._headers(), None
+        if body is not None:
+            headers["Content-Type"] = JSON
+            content = msgspec.json.encode(body)
+        try:
+            return await self._line.ask(
+                Request(method, self._root + path, headers, content), patience
+            )
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            raise self._silent(error) from None
+
+    def _headers(self) -> dict[str, str]:
+        return {
             "Authorization": f"Bearer {self._token.text}",
             "Accept": f"{JSON}, {PROBLEM}",
             "User-Agent": f"taskyard/{taskyard.__version__}",
         }
-        content = None
-        if body is not None:
-            headers["Content-Type"] = JSON
-            content = msgspec.json.encode(body)
-        connection = self._connection()
-        assert connection.sock is not None
-        connection.sock.settimeout(patience)
-        connection.request(method, f"{self._root}{path}", content, headers)
-        answer = connection.getresponse()
-        return answer.status, answer.headers.get("Content-Type", ""), answer.read()
 
-    def _connection(self) -> http.client.HTTPConnection:
-        """One that the server has closed meanwhile is not written to: nobody could tell whether
-        such a request was heard."""
-        kept = self._open
-        if kept is not None and kept.sock is not None:
-            if not select.select([kept.sock], [], [], 0)[0]:
-                return kept
-            kept.close()
-        self._open = self._connected()
-        return self._open
+    # --- what goes wrong ---
 
-    def _connected(self) -> http.client.HTTPConnection:
-        made: http.client.HTTPConnection
-        if self._secure:
-            trusted = ssl.create_default_context()
-            made = http.client.HTTPSConnection(
-                self._host, self._port, timeout=TO_CONNECT, context=trusted
-            )
-        else:
-            made = http.client.HTTPConnection(self._host, self._port, timeout=TO_CONNECT)
-        made.connect()
-        return made
-
-    def _refusal(self, status: int, content_type: str, content: bytes) -> Exception:
-        if not content_type.startswith(PROBLEM):
-            return self._stranger(status)
-        try:
-            problem = msgspec.json.decode(content, type=Problem)
-        except msgspec.MsgspecError:
-            return self._stranger(status)
+    async def _refusal(self, answer: Answer) -> TaskyardError:
+        if answer.status < 400:
+            return self._elsewhere(answer)
+        problem = self._problem(answer)
+        if problem is None:
+            return self._stranger(answer.status)
         if problem.status == 401:
             return Unauthorized(f"{self.url} does not accept the token of {self._token.source}")
+        if problem.code in UNKNOWN:
+            return await self._other_release("does not know this command")
         return error_of(problem)
 
+    def _problem(self, answer: Answer) -> Problem | None:
+        if not answer.content_type.startswith(PROBLEM):
+            return None
+        try:
+            found = msgspec.json.decode(answer.content, type=Problem)
+        except msgspec.MsgspecError:
+            return None
+        return msgspec.structs.replace(found, detail=self._hidden(found.detail))
+
+    def _hidden(self, text: str) -> str:
+        """A server that repeats what it was sent does not bring the token onto a screen."""
+        return text.replace(self._token.text, "***")
+
+    def _silent(self, error: Exception) -> NoServer:
+        return NoServer(f"no answer from {self.url}: {_why(error)}")
+
     def _stranger(self, status: int) -> NoServer:
-        phrase = http.client.responses.get(status, "")
-        return NoServer(f"{self.url} is no Taskyard server: it answers {status} {phrase}".rstrip())
+        said = f"{status} {http.client.responses.get(status, '')}".rstrip()
+        if status in DOWN:
+            return NoServer(f"no server answers at {self.url} now: {said}")
+        return NoServer(f"{self.url} is no Taskyard server: it answers {said}")
+
+    def _elsewhere(self, answer: Answer) -> NoServer:
+        """Where that is, is not followed: a token is for the server it was given for."""
+        try:
+            parts = urlsplit(answer.headers.get("location", ""))
+        except ValueError:
+            return self._stranger(answer.status)
+        if not parts.netloc:
+            return self._stranger(answer.status)
+        other = self._hidden(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}")
+        return NoServer(f"{self.url} sends to {other}: give the URL of the server itself")
+
+    async def _other_release(self, said: str) -> NoServer:
+        """It does as `said`; if it is a Taskyard, of which release."""
+        try:
+            answer = await self._answer("GET", "/api/yard", None, PATIENCE)
+            version = msgspec.json.decode(answer.content, type=Release).version
+        except (NoServer, msgspec.MsgspecError):
+            return NoServer(self._hidden(f"{self.url} {said}"))
+        which = f"it is Taskyard {version}, this is {taskyard.__version__}"
+        return OtherRelease(self._hidden(f"{self.url} {said} ({which})"))
 
 
 def below(*names: str) -> str:
@@ -188,6 +217,8 @@ def _why(error: Exception) -> str:
             return "it takes too long"
         case http.client.RemoteDisconnected():
             return "it hung up; does it speak TLS, as in https://?"
+        case http.client.IncompleteRead():
+            return "it hung up before the end of its answer"
         case http.client.HTTPException():
             return "what it says is not HTTP"
         case OSError():

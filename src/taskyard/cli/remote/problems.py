@@ -23,6 +23,12 @@ class NoServer(StoreError):
     code = "no_server"
 
 
+class OtherRelease(NoServer):
+    """A server of ours, but of a release that says things differently."""
+
+    code = "other_release"
+
+
 class ServerFailed(TaskyardError):
     """Something unexpected happened at the server; its log has it."""
 

@@ -14,6 +14,7 @@ import msgspec
 from taskyard.domain.clock import Instant, as_instant
 from taskyard.domain.cron import CatchUp, Cron, CronEntry
 from taskyard.domain.lane import Audited, Key, KeyRule, Lane, Order
+from taskyard.domain.logs import Level, LogLine
 from taskyard.domain.node import Node, NodeState, ProcessIdentity, Usage
 from taskyard.domain.rate import Rate
 from taskyard.domain.state import Reason, State
@@ -190,6 +191,24 @@ class SeenLine(msgspec.Struct, frozen=True, kw_only=True):
 class AuditPage(msgspec.Struct, frozen=True):
     items: list[SeenLine]
     next: int | None
+
+
+class SeenLog(msgspec.Struct, frozen=True):
+    """A line of a task's log."""
+
+    attempt: int
+    number: int
+    at: datetime
+    level: Level
+    text: str
+
+    def as_line(self) -> LogLine:
+        return LogLine(self.attempt, self.number, as_instant(self.at), self.level, self.text)
+
+
+class LogPage(msgspec.Struct, frozen=True):
+    items: list[SeenLog]
+    next: str | None
 
 
 class Glance(msgspec.Struct, frozen=True, kw_only=True):

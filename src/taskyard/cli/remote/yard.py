@@ -2,70 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
-import base64
-import os
-import stat
-import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import msgspec
 
-from taskyard.cli.remote.link import Link, Token, below
-from taskyard.cli.remote.wire import (
-    Acted,
-    AuditPage,
-    Created,
-    Crons,
-    Glance,
-    Keys,
-    Kinds,
-    Lanes,
-    Nodes,
-    SeenCron,
-    SeenLane,
-    SeenTask,
-    Stats,
-    TaskPage,
-)
-from taskyard.domain.clock import Instant
-from taskyard.domain.cron import CronEntry
-from taskyard.domain.errors import (
-    ConfigurationError,
-    InvalidArguments,
-    InvalidOption,
-    NotFound,
-    TaskRefused,
-)
-from taskyard.domain.explain import Explanation
-from taskyard.domain.lane import Audited, Key, KeyRule, Lane
-from taskyard.domain.node import Node
+from taskyard.cli.remote.link import Link, below
+from taskyard.cli.remote.looking import Looking, task_path
+from taskyard.cli.remote.token import token_from
+from taskyard.cli.remote.wire import Acted, Created, SeenCron, SeenLane
+from taskyard.domain.errors import InvalidArguments, InvalidOption, TaskRefused
+from taskyard.domain.lane import KeyRule, Lane
 from taskyard.domain.rate import Rate
 from taskyard.domain.retention import Pruned
-from taskyard.domain.state import TERMINAL, State
-from taskyard.domain.statistics import KindStatistics
-from taskyard.domain.task import Duplicate, Enqueued, Task, TaskQuery
-from taskyard.settings import TOKEN_VARIABLE
-from taskyard.store.port import Cancellation, Ending, Pausing
+from taskyard.domain.task import Duplicate, Enqueued
+from taskyard.store.port import Cancellation, Pausing
 from taskyard.verbs.lanes import UNSET, OrderName, Unset
-
-PAGE = 500  # what a server gives at most
-LOOK_AGAIN = (0.05, 1.0)  # seconds between two looks at a task that is waited for: first, longest
 
 
 def remote_yard(url: str, token_file: str | None) -> RemoteYard:
-    return RemoteYard(Link(url, _token(token_file)))
+    return RemoteYard(Link(url, token_from(token_file)))
 
 
-class RemoteYard:
+class RemoteYard(Looking):
     """Its verbs are those of a `Yard`; the actor that is handed over is not used."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
 
     @property
     def url(self) -> str:
@@ -90,101 +52,6 @@ class RemoteYard:
         stack: TracebackType | None,
     ) -> None:
         self._link.close()
-
-    # --- looking ---
-
-    async def now(self) -> Instant:
-        return (await self._glance()).now
-
-    async def is_paused(self) -> bool:
-        return (await self._glance()).paused
-
-    async def counts(self) -> Mapping[State, int]:
-        return (await self._glance()).counts
-
-    async def _glance(self) -> Glance:
-        return await self._link.get("/api/yard", Glance)
-
-    async def get(self, task_id: str) -> Task:
-        seen = await self._link.get(_task(task_id), SeenTask)
-        return seen.as_task()
-
-    async def find(self, query: TaskQuery | None = None) -> list[Task]:
-        """Without payloads and results; `get` has them."""
-        asked = query or TaskQuery()
-        if asked.limit < 1:
-            raise InvalidOption(f"limit must be 1 or more, not {asked.limit}")
-        found: list[Task] = []
-        cursor = None if asked.after is None else _cursor(asked.after)
-        while len(found) < asked.limit:
-            page = await self._link.get(
-                "/api/tasks",
-                TaskPage,
-                state=asked.state,
-                kind=asked.kind,
-                lane=asked.lane,
-                key=asked.key,
-                limit=min(PAGE, asked.limit - len(found)),
-                cursor=cursor,
-            )
-            found += [seen.as_task() for seen in page.items]
-            cursor = page.next
-            if cursor is None:
-                break
-        return found
-
-    async def explain(self, task_id: str) -> Explanation:
-        return await self._link.get(_task(task_id, "explain"), Explanation)
-
-    async def ending(self, task_id: str, timeout: float | None) -> Ending | None:
-        """Looks again and again, less and less often."""
-        pause, longest = LOOK_AGAIN
-        until = None if timeout is None else time.monotonic() + timeout
-        while True:
-            task = await self.get(task_id)
-            if task.state in TERMINAL:
-                return Ending(task.id, task.state, task.result, task.error)
-            left = longest if until is None else until - time.monotonic()
-            if left <= 0:
-                return None
-            await asyncio.sleep(min(pause, left))
-            pause = min(2 * pause, longest)
-
-    async def lanes(self) -> list[Lane]:
-        return [lane.as_lane() for lane in (await self._link.get("/api/lanes", Lanes)).items]
-
-    async def nodes(self) -> list[Node]:
-        return [node.as_node() for node in (await self._link.get("/api/nodes", Nodes)).items]
-
-    async def keys(self, limit: int = 100) -> list[Key]:
-        return (await self._link.get("/api/keys", Keys, limit=limit)).items
-
-    async def key_rules(self) -> list[KeyRule]:
-        return (await self._link.get("/api/keys", Keys, limit=1)).rules
-
-    async def crons(self) -> list[CronEntry]:
-        return [cron.as_entry() for cron in (await self._link.get("/api/crons", Crons)).items]
-
-    async def statistics(self) -> list[KindStatistics]:
-        return (await self._link.get("/api/stats", Stats)).kinds
-
-    async def audit(self, *, limit: int = 100, before: int | None = None) -> list[Audited]:
-        found: list[Audited] = []
-        while len(found) < limit:
-            wanted = min(PAGE, limit - len(found))
-            page = await self._link.get("/api/audit", AuditPage, limit=wanted, before=before)
-            found += [line.as_audited() for line in page.items]
-            before = page.next
-            if before is None:
-                break
-        return found
-
-    async def parameters(self, kind: str) -> dict[str, Any]:
-        """The types of a kind's parameters, as far as JSON tells them apart."""
-        kinds = (await self._link.get("/api/kinds", Kinds)).items
-        schema = next((one.parameters for one in kinds if one.name == kind), {})
-        properties = schema.get("properties", {})
-        return {name: _type(parameter) for name, parameter in properties.items()}
 
     # --- tasks ---
 
@@ -218,7 +85,7 @@ class RemoteYard:
     async def _act(
         self, task_id: str, action: str, _actor: str, body: Mapping[str, Any] | None = None
     ) -> Acted:
-        return await self._link.send("POST", _task(task_id, action), Acted, body)
+        return await self._link.send("POST", task_path(task_id, action), Acted, body)
 
     # --- lanes, keys, the whole ---
 
@@ -322,38 +189,6 @@ class RemoteYard:
         await self._link.send("DELETE", _cron(name), object)
 
 
-def _token(file: str | None) -> Token:
-    if file is None:
-        text, source = os.environ.get(TOKEN_VARIABLE, ""), TOKEN_VARIABLE
-        if not text:
-            raise ConfigurationError(
-                f"a server wants a token: set {TOKEN_VARIABLE}, or name a file with --token-file"
-            )
-    else:
-        text, source = _read(Path(file)), file
-    text = text.strip()
-    if not (text.isascii() and text.isprintable()) or not text or " " in text:
-        raise ConfigurationError(f"{source} holds no token")
-    return Token(text, source)
-
-
-def _read(file: Path) -> str:
-    try:
-        if stat.S_IMODE(file.stat().st_mode) & 0o077:
-            raise ConfigurationError(f"{file} can be read by others; run: chmod 600 {file}")
-        return file.read_text("utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"{file} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigurationError(f"{file} holds no token") from None
-
-
-def _task(task_id: str, *more: str) -> str:
-    if not task_id:
-        raise NotFound("there is no task without an id")
-    return f"/api/tasks{below(task_id, *more)}"
-
-
 def _lane(name: str, *more: str) -> str:
     return f"/api/lanes{below(name, *more)}"
 
@@ -371,32 +206,3 @@ def _params(kind: str, payload: str) -> dict[str, Any]:
 
 def _for(span: timedelta | None) -> dict[str, float]:
     return {} if span is None else {"for": span.total_seconds()}
-
-
-def _cursor(no: int) -> str:
-    """Behind the task of this number, as the server writes it."""
-    return base64.urlsafe_b64encode(f"no:{no}".encode()).decode().rstrip("=")
-
-
-_TYPES: dict[str, Any] = {
-    "string": str,
-    "integer": int,
-    "number": float,
-    "boolean": bool,
-    "null": None,
-    "array": list[Any],
-    "object": dict[str, Any],
-}
-
-
-def _type(schema: Mapping[str, Any]) -> Any:
-    """What tells a text from other JSON; the server checks the rest."""
-    if "anyOf" in schema:
-        kinds = [_type(one) for one in schema["anyOf"]]
-        found = kinds[0]
-        for kind in kinds[1:]:
-            found = Any if Any in (found, kind) else found | kind
-        return found
-    if "enum" in schema and all(isinstance(value, str) for value in schema["enum"]):
-        return str
-    return _TYPES.get(schema.get("type", ""), Any)
