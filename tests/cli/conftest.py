@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.cli.place import Place
 from tests.cli.program import Program
 
 # A suite that was started in the background ignores Ctrl-C, and its children would inherit that.
@@ -25,6 +27,13 @@ def lasting(tmp_path_factory: pytest.TempPathFactory) -> Program:
     program = _beside_app(tmp_path_factory.mktemp("lasting"))
     program.enqueue("greet", "name=x", "--id", "first")
     return program
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    made = Place(tmp_path_factory.mktemp("place"))
+    yield made
+    made.close()
 
 
 def _beside_app(folder: Path) -> Program:

@@ -118,15 +118,23 @@ def _invoke(args: list[str]) -> None:
 
 
 class _UsageError(Protocol):
+    ctx: typer.Context | None
+
     def format_message(self) -> str: ...
 
 
 def _told(error: Exception, *, as_json: bool) -> int:
     if isinstance(error, ClickException):
-        tell("usage", cast(_UsageError, error).format_message(), as_json=as_json)
+        tell("usage", _usage(cast(_UsageError, error)), as_json=as_json)
         return USAGE
     tell_error(error, as_json=as_json)
     return exit_code(error)
+
+
+def _usage(error: _UsageError) -> str:
+    if getattr(error, "option_name", None) == "--server" and error.ctx is not None:
+        return f"{error.ctx.command_path} knows no --server: it does its work here"
+    return error.format_message()
 
 
 def _wants_json(args: Sequence[str]) -> bool:

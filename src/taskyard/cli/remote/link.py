@@ -175,13 +175,18 @@ class Link:
 
     async def _other_release(self, said: str) -> NoServer:
         """It does as `said`; if it is a Taskyard, of which release."""
-        try:
-            answer = await self._answer("GET", "/api/yard", None, PATIENCE)
-            version = msgspec.json.decode(answer.content, type=Release).version
-        except (NoServer, msgspec.MsgspecError):
-            return NoServer(self._hidden(f"{self.url} {said}"))
+        version = await self._version()
+        if version is None:
+            return NoServer(f"there is no Taskyard server at {self.url}")
         which = f"it is Taskyard {version}, this is {taskyard.__version__}"
         return OtherRelease(self._hidden(f"{self.url} {said} ({which})"))
+
+    async def _version(self) -> str | None:
+        try:
+            answer = await self._answer("GET", "/api/yard", None, PATIENCE)
+            return msgspec.json.decode(answer.content, type=Release).version
+        except (NoServer, msgspec.MsgspecError):
+            return None
 
 
 def below(*names: str) -> str:
