@@ -14,6 +14,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
+from litestar.routes import HTTPRoute
 
 import taskyard
 from taskyard.domain.errors import StoreError, TaskyardError
@@ -163,7 +164,7 @@ def _litestar(server: Server) -> Litestar:
             "streams": _always(server.streams),
             "actor": Provide(actor_of, sync_to_thread=False),
         },
-        guards=[allowed],
+        before_request=allowed,
         exception_handlers={
             problems.Refusal: problems.on_refusal,
             TaskyardError: problems.on_taskyard_error,
@@ -204,7 +205,10 @@ def _openapi() -> OpenAPIConfig:
 def _each_says_its_role(app: Litestar) -> None:
     """A route that nobody thought about is found when the server is made, not by a stranger."""
     for route in app.routes:
-        for handler in getattr(route, "route_handlers", ()):
+        assert isinstance(route, HTTPRoute), f"nobody asks at {route.path} who may come in"
+        for handler in route.route_handlers:
             own = handler.fn.__module__.startswith("taskyard.")
             if own and ROLE not in handler.opt:
                 raise AssertionError(f"{route.path} does not say for whom it is")
+            if handler.resolve_before_request() is not allowed or handler.cache:
+                raise AssertionError(f"nobody asks at {route.path} who may come in")

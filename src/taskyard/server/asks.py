@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from litestar.connection import ASGIConnection, Request
+from litestar.connection import Request
 from litestar.di import NamedDependency
-from litestar.handlers.base import BaseRouteHandler
 from litestar.params import FromPath, QueryParameter, SkipValidation
 
 from taskyard.server import limits
@@ -40,16 +39,14 @@ def actor_of(request: Request[Any, Any, Any]) -> str:
     return caller.actor
 
 
-async def allowed(
-    connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler
-) -> None:
-    """The guard of all routes. One that says no role, as those the framework makes, is for viewers
-    and answers nothing but what methods there are. A coroutine: the framework hands any other guard
-    to a thread, with every request."""
-    needed = handler.opt.get(ROLE, Role.VIEWER)
+async def allowed(request: Request[Any, Any, Any]) -> None:
+    """What is asked before all routes. One that says no role, as those the framework makes, is for
+    viewers and answers nothing but what methods there are. No guard of the framework: for those it
+    copies the whole handler, with every request."""
+    needed = request.route_handler.opt.get(ROLE, Role.VIEWER)
     if needed == ANYBODY:
         return
-    caller: Caller | None = connection.user
+    caller: Caller | None = request.user
     if caller is None:
         raise Refusal(401, "unauthorized", "send a token: Authorization: Bearer ty1_…")
     if not caller.role.covers(needed):

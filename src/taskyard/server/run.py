@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import ipaddress
 import signal
 import socket
@@ -20,6 +21,7 @@ from taskyard.engine.log import logger
 from taskyard.server import limits
 from taskyard.server.app import Server, create_app
 from taskyard.server.config import ServerConfig
+from taskyard.server.together import Protocol
 from taskyard.settings import Discreet
 from taskyard.verbs.working import Signals
 from taskyard.yard import Yard
@@ -95,6 +97,7 @@ async def serve(
                 answering = asyncio.create_task(http.serve([sock]), name="taskyard-http")
                 answering.add_done_callback(lambda _: stopped.set())
                 tell(Told(_url(bind, sock), first, server.keyring.first_file))
+                gc.freeze()  # what is there from the beginning stays: it need not be looked through
                 try:
                     code = await node.run_until(stopped)
                 finally:
@@ -171,6 +174,7 @@ def _listening(bind: Bind) -> socket.socket:
 def _uvicorn_config(server: Server, bind: Bind) -> uvicorn.Config:
     config = uvicorn.Config(
         server,
+        http=Protocol,
         log_config=None,
         access_log=False,
         lifespan="off",

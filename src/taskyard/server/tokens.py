@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import hmac
 import secrets
 import time
@@ -62,7 +61,7 @@ class Signer:
         return None if has_expired(caller) else caller
 
     def _proof(self, body: str) -> str:
-        return hmac.new(self._secret, f"{PREFIX}{body}".encode(), hashlib.sha256).hexdigest()
+        return hmac.digest(self._secret, f"{PREFIX}{body}".encode(), "sha256").hex()
 
 
 def has_expired(caller: Caller) -> bool:
