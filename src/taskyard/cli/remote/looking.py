@@ -71,7 +71,7 @@ class Looking:
         asked = query or TaskQuery()
         asked.check()
         found: list[Task] = []
-        cursor = None if asked.after is None else _cursor(asked.after)
+        cursor = None if asked.after is None else _cursor(f"no:{asked.after}")
         while len(found) < asked.limit:
             page = await self._link.get(
                 "/api/tasks",
@@ -111,9 +111,8 @@ class Looking:
     async def logs(
         self, task_id: str, *, after: LogMark | None = None, limit: int = PAGE_LINES
     ) -> list[LogLine]:
-        page = await self._link.get(
-            task_path(task_id, "logs"), LogPage, after=_place(after), limit=limit
-        )
+        place = None if after is None else _cursor(f"line:{_place(after)}")
+        page = await self._link.get(task_path(task_id, "logs"), LogPage, after=place, limit=limit)
         return [line.as_line() for line in page.items]
 
     async def follow_logs(
@@ -125,7 +124,7 @@ class Looking:
             try:
                 async with aclosing(self._link.events(path, last)) as events:
                     async for event in events:
-                        heard, last = time.monotonic(), event.id
+                        heard, last = time.monotonic(), event.id or last
                         if event.name == "end":
                             return
                         for line in await self._lines(event):
@@ -198,6 +197,6 @@ def _moment(at: Instant | None) -> str | None:
     return None if at is None else as_datetime(at).isoformat()
 
 
-def _cursor(no: int) -> str:
-    """Behind the task of this number, as the server writes it."""
-    return base64.urlsafe_b64encode(f"no:{no}".encode()).decode().rstrip("=")
+def _cursor(place: str) -> str:
+    """Behind a row, as the server writes it."""
+    return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
