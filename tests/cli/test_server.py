@@ -46,6 +46,24 @@ def test_a_list_goes_on_after_a_task(place: Place) -> None:
     assert [task["id"] for task in rest] == [ids[0]]
 
 
+def test_a_list_of_a_time(place: Place) -> None:
+    task_id = place.ended("greet", "name=x", "--key", "era", state="completed")
+    own = ("tasks", "list", "--key", "era")
+    for when, found in (
+        (("--since", "1h"), [task_id]),
+        (("--until", "1h"), []),
+        (("--since", "2020-01-01T00:00+02:00", "--until", "2035-01-01"), [task_id]),
+        (("--since", "2035-01-01"), []),
+    ):
+        assert [task["id"] for task in place.remote.json(*own, *when)] == found, when
+        assert [task["id"] for task in place.local.json(*own, *when)] == found, when
+    done = place.remote.try_to(*own, "--since", "long ago")
+    assert (done.code, done.complaint) == (
+        2,
+        place.local.try_to(*own, "--since", "long ago").complaint,
+    )
+
+
 SAME = ("lanes list", "keys list", "keys rules", "cron list", "audit --limit 1000", "stats")
 
 

@@ -58,6 +58,13 @@ def talk(ctx: Context, pipe: str) -> None:
 
 
 @yard.task()
+async def count(ctx: Context, lines: int) -> None:
+    """Says much."""
+    for number in range(lines):
+        ctx.log.info("line", number=number)
+
+
+@yard.task()
 async def stubborn() -> None:
     """Does not stop when it is asked to."""
     while True:
