@@ -16,7 +16,7 @@ import msgspec
 from taskyard.server import limits
 from taskyard.server.config import LOOPBACK_HOSTS
 from taskyard.server.keyring import Keyring
-from taskyard.server.problems import MEDIA_TYPE, Problem, problem
+from taskyard.server.problems import MEDIA_TYPE, Problem, Refusal, problem
 from taskyard.server.roles import Caller
 from taskyard.settings import Discreet
 
@@ -128,6 +128,8 @@ class Gate:
             await tell(found, send)
             return
         inner = {**scope, "path": path, "root_path": "", CALLER: caller, ROOT: root}
+        if headers.has_body and scope["method"] not in SAFE:
+            receive = _whole(receive)
         await self._inner(inner, receive, _with_headers(send, path))
 
     def _refusal(self, scope: Scope, headers: Headers) -> Problem | None:
@@ -237,6 +239,18 @@ async def tell(said: Problem, send: Send) -> None:
         headers.append((b"www-authenticate", b'Bearer realm="taskyard"'))
     await send({"type": "http.response.start", "status": said.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+def _whole(receive: Receive) -> Receive:
+    """Whoever hangs up in the middle of a body is no fault of ours."""
+
+    async def receiving() -> Message:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Refusal(400, "bad_request", "the body has not come whole")
+        return message
+
+    return receiving
 
 
 def _with_headers(send: Send, path: str) -> Send:

@@ -21,7 +21,7 @@ from taskyard.engine.log import logger
 from taskyard.server import limits
 from taskyard.server.app import Server, create_app
 from taskyard.server.config import ServerConfig
-from taskyard.server.together import Protocol
+from taskyard.server.connection import Connection
 from taskyard.settings import Discreet
 from taskyard.verbs.working import Signals
 from taskyard.yard import Yard
@@ -174,7 +174,7 @@ def _listening(bind: Bind) -> socket.socket:
 def _uvicorn_config(server: Server, bind: Bind) -> uvicorn.Config:
     config = uvicorn.Config(
         server,
-        http=Protocol,
+        http=Connection,
         log_config=None,
         access_log=False,
         lifespan="off",

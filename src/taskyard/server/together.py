@@ -6,16 +6,9 @@ Each piece is a call to the system, and wakes whoever waits at the other end.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
-
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from typing import Any
 
 MOST_HELD = 32_768  # bytes
-
-if TYPE_CHECKING:
-    Base = Any
-else:
-    Base = AutoHTTPProtocol
 
 
 class Together(asyncio.Transport):
@@ -66,10 +59,3 @@ class Together(asyncio.Transport):
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         self._inner.set_protocol(protocol)
-
-
-class Protocol(Base):
-    """The one that the HTTP server would choose, with answers in one piece."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:
-        super().connection_made(Together(transport, asyncio.get_running_loop()))
