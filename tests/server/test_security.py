@@ -110,6 +110,29 @@ async def test_a_foreign_host_is_refused(place: Place, host: str) -> None:
         assert answer.json()["code"] == "wrong_host"
 
 
+TWICE = {
+    "host": [("Host", HOST), ("Host", "evil.example")],
+    "origin": [("Origin", "https://evil.example"), ("Origin", BASE)],
+    "site": [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Site", "same-origin")],
+    "content type": [("Content-Type", "text/plain"), ("Content-Type", "application/json")],
+    "token": [("Authorization", "Bearer a"), ("Authorization", "Bearer b")],
+    "length and chunks": [("Content-Length", "5"), ("Transfer-Encoding", "chunked")],
+}
+
+
+@pytest.mark.spec("security-4")
+@pytest.mark.parametrize("more", TWICE.values(), ids=TWICE)
+async def test_what_can_be_read_in_two_ways_is_refused(
+    place: Place, more: list[tuple[str, str]]
+) -> None:
+    said = {name.lower() for name, _ in more}
+    usual = [("Host", HOST), ("Authorization", f"Bearer {place.tokens[Role.ADMIN]}")]
+    headers = [*(one for one in usual if one[0].lower() not in said), *more]
+    request = httpx.Request("POST", f"{BASE}/api/login", headers=headers)
+    answer = await place.caller(None).send(request)
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:1", "LOCALHOST", "[::1]:8321"])
 async def test_names_of_this_host_are_known(place: Place, host: str) -> None:
     assert (await place.caller(None).get("/healthz", headers={"Host": host})).status_code == 200
@@ -216,6 +239,24 @@ async def test_a_cookie_alone_changes_nothing(place: Place) -> None:
     assert (await browser.post("/api/tasks", json=body)).status_code == 403
     for proof in ({"Origin": BASE}, {"Sec-Fetch-Site": "same-origin"}):
         assert (await browser.post("/api/tasks", json=body, headers=proof)).status_code == 201
+
+
+@pytest.mark.parametrize(
+    "cookies",
+    [
+        'prefs={"a": 1}; SESSION',
+        "a b=c; SESSION",
+        "nothing; SESSION; =",
+        "SESSION; taskyard_session=of-another-yard",
+        "taskyard_session=of-another-yard;SESSION",
+        "théme=dark; SESSION",
+    ],
+)
+async def test_cookies_of_others_do_not_stand_in_the_way(place: Place, cookies: str) -> None:
+    session = f"{COOKIE}={place.tokens[Role.VIEWER]}"
+    header = cookies.replace("SESSION", session).encode("latin-1")
+    answer = await place.caller(None).get("/api/me", headers=[(b"Cookie", header)])
+    assert answer.status_code == 200
 
 
 async def test_a_bad_token_is_not_made_good_by_a_cookie(place: Place) -> None:

@@ -7,7 +7,6 @@ says by its role.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
@@ -36,6 +35,18 @@ OPEN = frozenset({"/healthz", "/readyz", "/api/login", SHELL})
 OPEN_BELOW = f"{SHELL}/"
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
+ONCE = frozenset(
+    {
+        b"host",
+        b"authorization",
+        b"origin",
+        b"sec-fetch-site",
+        b"content-type",
+        b"content-length",
+        b"transfer-encoding",
+    }
+)
+
 POLICY = (
     b"default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
     b"form-action 'self'; frame-ancestors 'none'"
@@ -51,50 +62,47 @@ SECURITY_HEADERS = (
 NO_STORE = (b"cache-control", b"no-store")
 
 
-class Headers(Discreet, msgspec.Struct):
-    """Those the gate looks at; a name that comes twice keeps the first value."""
+class Headers(Discreet, msgspec.Struct, frozen=True, kw_only=True):
+    """Those the gate looks at. All but cookies may come once: of two, one program would heed the
+    first, and another, say a proxy in front of us, the last."""
 
-    _hidden = frozenset({"authorization", "cookie"})
+    _hidden = frozenset({"authorization", "cookies"})
 
-    host: str = ""
-    hosts: int = 0
-    authorization: str = ""
-    cookie: str = ""
-    origin: str = ""
-    fetch_site: str = ""
-    content_type: str = ""
-    content_length: str = ""
-    chunked: bool = False
+    host: str
+    authorization: str
+    cookies: list[str]
+    origin: str
+    fetch_site: str
+    content_type: str
+    content_length: str
+    transfer_encoding: str
+    twice: str  # the name of one that came more than once
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[bytes, bytes]]) -> Headers:
-        found = cls()
+        said: dict[bytes, str] = {}
+        cookies, twice = [], ""
         for name, value in pairs:
-            match name:
-                case b"host":
-                    found.hosts += 1
-                    found.host = value.decode("latin-1")
-                case b"authorization":
-                    found.authorization = found.authorization or value.decode("latin-1")
-                case b"cookie":
-                    found.cookie = f"{found.cookie}; {value.decode('latin-1')}"
-                case b"origin":
-                    found.origin = value.decode("latin-1")
-                case b"sec-fetch-site":
-                    found.fetch_site = value.decode("latin-1")
-                case b"content-type":
-                    found.content_type = value.decode("latin-1")
-                case b"content-length":
-                    found.content_length = value.decode("latin-1")
-                case b"transfer-encoding":
-                    found.chunked = True
-                case _:
-                    pass
-        return found
+            if name == b"cookie":
+                cookies.append(value.decode("latin-1"))
+            elif name in ONCE:
+                twice = name.decode() if name in said else twice
+                said[name] = value.decode("latin-1")
+        return cls(
+            host=said.get(b"host", ""),
+            authorization=said.get(b"authorization", ""),
+            cookies=cookies,
+            origin=said.get(b"origin", ""),
+            fetch_site=said.get(b"sec-fetch-site", ""),
+            content_type=said.get(b"content-type", ""),
+            content_length=said.get(b"content-length", ""),
+            transfer_encoding=said.get(b"transfer-encoding", ""),
+            twice=twice,
+        )
 
     @property
     def has_body(self) -> bool:
-        return self.chunked or self.content_length not in ("", "0")
+        return bool(self.transfer_encoding) or self.content_length not in ("", "0")
 
 
 class Gate:
@@ -134,8 +142,12 @@ class Gate:
 
     def _refusal(self, scope: Scope, headers: Headers) -> Problem | None:
         """Why nobody's request would be taken like this."""
-        if headers.hosts != 1 or _without_port(headers.host) not in self._hosts:
+        if headers.twice:
+            return problem(400, f"{headers.twice} may be said once")
+        if _without_port(headers.host) not in self._hosts:
             return problem(400, "this server does not go by that name", code="wrong_host")
+        if headers.transfer_encoding and headers.content_length:
+            return problem(400, "a body has a length or comes in chunks, not both")
         if headers.content_length and not _is_bounded(headers.content_length):
             return problem(413, f"a request has at most {limits.MAX_BODY:,} bytes")
         if scope["method"] not in SAFE and headers.has_body and not _is_json(headers.content_type):
@@ -151,8 +163,8 @@ class Gate:
         if headers.authorization:
             scheme, _, token = headers.authorization.partition(" ")
             return self._keyring.read(token.strip()) if scheme.lower() == "bearer" else None
-        token = _cookie(headers.cookie)
-        caller = self._keyring.read(token) if token else None
+        found = (self._keyring.read(token) for token in _sessions(headers.cookies))
+        caller = next((one for one in found if one is not None), None)
         return None if caller is None else msgspec.structs.replace(caller, by_cookie=True)
 
 
@@ -193,12 +205,11 @@ def _is_json(content_type: str) -> bool:
     return content_type.partition(";")[0].strip().lower() == "application/json"
 
 
-def _cookie(header: str) -> str:
-    try:
-        found = SimpleCookie(header.removeprefix("; ")).get(COOKIE)
-    except CookieError:
-        return ""
-    return found.value if found else ""
+def _sessions(cookies: Iterable[str]) -> list[str]:
+    """The tokens in cookies of our name: browsers send one for each path that has one, and beside
+    them whatever else runs on this host has left there, well written or not."""
+    pairs = (one.partition("=") for header in cookies for one in header.split(";"))
+    return [value.strip() for name, _, value in pairs if name.strip() == COOKIE]
 
 
 def _foreign(scope: Scope, headers: Headers, caller: Caller | None) -> Problem | None:
