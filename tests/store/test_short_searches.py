@@ -57,3 +57,15 @@ async def test_a_search_that_stops_early_says_where_to_go_on(store: Store, looks
     wanted = [task.id for task in reversed(oldest)]
     assert [line.id for line in await paged(store, query, 2)] == wanted
     assert ids(await store.find(query)) == wanted
+
+
+@pytest.mark.spec("lifecycle-7")
+async def test_a_search_in_more_lists_than_it_may_look_at_goes_on(store: Store) -> None:
+    lanes = [f"lane {number}" for number in range(2 * FEW)]
+    waiting = [new("a" if at % 3 else "b", lane=lane, delay=60) for at in range(6) for lane in lanes]
+    await store.enqueue(waiting)
+    query = TaskQuery(state=State.PENDING, kind="b", limit=7)
+    wanted = [task.id for task in reversed(waiting) if task.kind == "b"]
+
+    assert [line.id for line in await paged(store, query, 7)] == wanted
+    assert ids(await store.find(query)) == wanted[:7]

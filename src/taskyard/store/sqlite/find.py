@@ -32,7 +32,7 @@ MOST_BINDINGS = 6  # of a list
 
 Mark = tuple[int, int]
 """A number with its sign turned, for the newest to come first, and one of these."""
-STOP, FOUND = range(2)  # no more looks are left; this is one
+STOP, FOUND, SEEN = range(3)  # no more looks are left; this is one; a list was read down to here
 
 
 class _Filter(msgspec.Struct):
@@ -63,6 +63,7 @@ class _Search:
         self._sql = tx.sql("find")
         self._query = query
         self._looks = MAX_LOOKS
+        self._head = 1  # entries that are read of each list at first: all heads take half of the looks
         self._below, self._least = bounds(query, tx.value(self._sql["last"]), self._moment)
         lanes = tx.rows(list[tuple[int, bool]], self._sql["lanes"], query.lane)
         self._lanes = [no for no, named in lanes if query.lane is None or named]
@@ -80,7 +81,9 @@ class _Search:
         found: list[int] = []
         if not self._lanes or not self._routes:
             return found, None
-        for turned, what in heapq.merge(*self._lists()):
+        lists = list(self._lists())
+        self._head = max(1, MAX_LOOKS // (2 * ROW * len(lists)))
+        for turned, what in heapq.merge(*lists):
             if what == STOP:
                 return found, -turned
             if what == FOUND:
@@ -115,20 +118,24 @@ class _Search:
                 yield self._walk("ended", placed, state)
 
     def _walk(self, which: str, unknown: _Filter, *of: str | int) -> Iterator[Mark]:
-        """Those of a list that pass, as far as the looks of this search allow."""
+        """Those of a list that pass, as far as the looks of this search allow.
+
+        Its head is read whatever the others have used up: else the search could stop where it began.
+        """
         cost = 0 if not unknown.is_needed else 1 if _is_beside(which, unknown) else ROW
-        size = self._query.limit * (FIRST_LOOKS if cost else 1)
+        size = min(self._query.limit * (FIRST_LOOKS if cost else 1), self._head)
         below = self._below
         while below > self._least:
-            if cost and self._looks <= 0:
+            if cost and self._looks <= 0 and below < self._below:
                 yield -below, STOP
                 return
-            asked = min(size, -(-self._looks // cost)) if cost else size
+            asked = min(size, max(1, -(-self._looks // cost))) if cost else size
             passing, count, last = self._read(which, unknown, below, asked, *of)
             self._looks -= cost * count
             yield from ((-no, FOUND) for no in passing)
             if count < asked:
                 return
+            yield -last, SEEN  # others are read as far before this one is read on
             below, size = last, 2 * size
 
     def _ready(self, placed: _Filter) -> Iterator[Mark]:
