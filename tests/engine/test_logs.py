@@ -186,7 +186,15 @@ def test_more_words_can_be_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
         ("{'token': 't-1'}", f"{{'token': {HIDDEN}}}"),
         (r'"{\"token\": \"t-1\", \"n\": 1}"', rf'"{{\"token\": {HIDDEN}, \"n\": 1}}"'),
         ('{"token": "cut in the mid', f'{{"token": {HIDDEN}'),
+        (r'"{\"token\": \"cut in the mid', rf'"{{\"token\": {HIDDEN}'),
+        (r'"{\"token\": \"a\\\"b\", \"n\": 1}"', rf'"{{\"token\": {HIDDEN}, \"n\": 1}}"'),
+        ("{'token': b't 1', 'n': 1}", f"{{'token': {HIDDEN}, 'n': 1}}"),
+        ('{"tokens": ["t]1", {"a": "t-2"}], "n": 1}', f'{{"tokens": {HIDDEN}, "n": 1}}'),
+        ("User(password=Secret('t 1'), age=3)", f"User(password={HIDDEN}, age=3)"),
+        ("tokens=['t-1', 'cut in the mid", f"tokens={HIDDEN}"),
         ("dsn redis://:pw@host/0", f"dsn redis://:{HIDDEN}@host/0"),
+        ("dsn redis://:p@w@host/0", f"dsn redis://:{HIDDEN}@host/0"),
+        ('["x://:pw@host","a@b"]', f'["x://:{HIDDEN}@host","a@b"]'),
         ("Authorization: Bearer abcdefgh.123", f"Authorization: Bearer {HIDDEN}"),
         ("the session: begun, monkey=1", "the session: begun, monkey=1"),
         ("token=", "token="),
@@ -195,6 +203,14 @@ def test_more_words_can_be_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_secrets_are_hidden_in_texts_where_they_are_named(text: str, shown: str) -> None:
     assert redacted_text(text) == shown
+
+
+@pytest.mark.spec("lifecycle-17")
+def test_secrets_are_hidden_in_one_walk_over_a_text() -> None:
+    """Where each backslash could be the end, none is looked at with all that follow."""
+    backslashes = "\\" * 1_000_000
+
+    assert redacted_text(f'token=\\"{backslashes}') == f"token={HIDDEN}"
 
 
 def test_what_is_long_is_cut() -> None:

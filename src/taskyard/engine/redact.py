@@ -34,11 +34,18 @@ _SECRETS = {
 }
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_LOGIN = re.compile(r"(?<=://)([^/\s:@]*):[^/\s@]+(?=@)")
-_NAME = re.compile(r"""(?<![\w-])([\w-]++)(\\*+["']?\s*+[=:]\s*+)""")  # and what is behind it
-_VALUE = re.compile(  # one in quotes may have been cut, or be in a text in quotes itself
-    r"""\\+(["']).*?\\+\1|"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|[^\s,;&)\]}"']+""", re.DOTALL
+_LOGIN = re.compile(  # a password may have an @
+    r"""(?<=://)([^/\s:@]*):[^/\s@]+(?:@[^/\s@"',;]+)*(?=@)"""
 )
+_NAME = re.compile(r"""(?<![\w-])([\w-]++)(\\*+["']?\s*+[=:]\s*+)""")  # and what is behind it
+_QUOTED = (  # what was cut has no end; one in a text in quotes ends with as many backslashes as it began
+    r"""(?:(?P<depth>\\+)(?P<quote>["'])(?:.*?(?<!\\)(?P=depth)(?P=quote)|.*)"""
+    r"""|"(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?)"""
+)
+_TEXT = re.compile(rf"[A-Za-z]{{0,2}}{_QUOTED}", re.DOTALL)  # b'…' too
+_CALL = re.compile(r"[\w.]*+[(\[{]")  # or a list
+_PART = re.compile(rf"{_QUOTED}|(?P<opens>[(\[{{])|[)\]}}]", re.DOTALL)
+_WORD = re.compile(r"""[^\s,;&)\]}"']+""")
 _NOTICED = re.compile(r"[=:]|bearer|basic", re.IGNORECASE)  # else there is nothing to hide
 _SCHEME = re.compile(r"\b(Basic|Bearer)\s+[\w.~+/=-]{8,}", re.IGNORECASE)
 
@@ -67,11 +74,29 @@ def redacted_text(text: str) -> str:
     for found in _NAME.finditer(text):
         name, gap = found.groups()
         if found.start() >= at and ("=" in gap or gap[0] in "\"'\\") and is_secret(name):
-            value = _VALUE.match(text, found.end())
-            if value is not None:
+            end = _end_of_value(text, found.end())
+            if end > found.end():
                 parts += (text[at : found.end()], HIDDEN)
-                at = value.end()
+                at = end
     return "".join((*parts, text[at:]))
+
+
+def _end_of_value(text: str, at: int) -> int:
+    """Where the value ends that begins here: a text in quotes, what is in brackets, or a word."""
+    if found := _TEXT.match(text, at):
+        return found.end()
+    if not _CALL.match(text, at):
+        found = _WORD.match(text, at)
+        return found.end() if found else at
+    depth = 0
+    for part in _PART.finditer(text, at):
+        if part["opens"]:
+            depth += 1
+        elif part[0] in ")]}":
+            depth -= 1
+            if depth == 0:
+                return part.end()
+    return len(text)  # cut
 
 
 def redacted_value(name: str, value: object) -> object:
