@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
 import msgspec
 import pytest
 
@@ -14,11 +17,13 @@ from taskyard.domain.logs import (
     Level,
     LogLine,
     LogPage,
+    MovedLine,
     NewLine,
     fitting,
 )
-from taskyard.domain.task import Claimed
-from taskyard.store.port import Store
+from taskyard.domain.retention import Retention
+from taskyard.domain.task import Claimed, TaskQuery
+from taskyard.store.port import PRUNE_LINES, Store
 from tests.conformance.places import Place, StoreTime
 from tests.conformance.pruning import census, prune_all
 from tests.conformance.verbs import (
@@ -195,6 +200,42 @@ async def test_lines_go_with_their_task(store: Store, place: Place) -> None:
     assert [(name, after[name]) for name in logs] == [(name, before[name]) for name in logs]
     assert len(logs) == 1
     assert await texts(store, "kept") == ["still here"]
+
+
+@pytest.mark.spec("lifecycle-15")
+async def test_so_many_lines_are_pruned_in_one_step(store: Store, time: StoreTime) -> None:
+    worker = await node(store, slots=4)
+    tasks = [await running(store, worker) for _ in range(4)]
+    for task in tasks:
+        for attempt in range(1, KEPT_ATTEMPTS + 1):
+            lines = (LogLine(attempt, at, 0, Level.INFO, "") for at in range(1, MAX_LINES + 1))
+            await store.import_logs([MovedLine(task.no, line) for line in lines])
+        await complete(store, task)
+    await time.advance(1)
+
+    retention = Retention(completed=timedelta(0))
+    first = await store.prune(retention, actor="ann")
+
+    assert first.tasks < len(tasks)
+    *_, left = [one async for one in pages_of_lines(store)]
+    assert left == len(tasks) * KEPT_ATTEMPTS * MAX_LINES - PRUNE_LINES
+    removed, mark = first.tasks, first.mark
+    while mark is not None:
+        step = await store.prune(retention, actor="ann", after=mark)
+        removed, mark = removed + step.tasks, step.mark
+    assert removed == len(tasks)
+    assert await store.export_logs() == []
+    assert await store.find(TaskQuery()) == []
+    assert [line.detail for line in await store.audit() if line.action == "prune"] == ["4"]
+
+
+async def pages_of_lines(store: Store) -> AsyncIterator[int]:
+    """How many lines there are, up to the end of each page."""
+    seen, after = 0, None
+    while page := await store.export_logs(after=after, limit=10_000):
+        seen += len(page)
+        after = (page[-1].no, *page[-1].line.mark)
+        yield seen
 
 
 async def test_lines_are_given_away_and_taken_over(store: Store, elsewhere: Store) -> None:

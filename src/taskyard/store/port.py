@@ -38,6 +38,7 @@ from taskyard.domain.task import (
 
 CLOCK_SLACK = 5 * SECOND  # how far a later number may have an earlier time
 PRUNE_LIMIT = 500  # ended tasks a step of prune looks at: some milliseconds
+PRUNE_LINES = 20_000  # of their logs that go in a step, about; then the next one goes on with them
 
 
 class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):

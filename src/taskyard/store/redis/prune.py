@@ -7,7 +7,7 @@ from typing import Any
 
 from taskyard.domain.retention import Retention
 from taskyard.domain.state import State
-from taskyard.store.port import Mark, PruneStep
+from taskyard.store.port import PRUNE_LINES, Mark, PruneStep
 from taskyard.store.prune import AUDIT, audit_step, tasks_step
 
 Ask = Callable[..., Awaitable[Any]]
@@ -23,6 +23,15 @@ async def prune(
         return step if figures < limit else PruneStep(0, lines, mark)
     ages = retention.ages(State(mark.stage))
     count, place, line = await ask(
-        "prune", mark.stage, ages, limit, mark.place, dry_run, actor, mark.line, mark.removed
+        "prune",
+        mark.stage,
+        ages,
+        limit,
+        mark.place,
+        dry_run,
+        actor,
+        mark.line,
+        mark.removed,
+        PRUNE_LINES,
     )
     return tasks_step(mark, count, place.decode(), line or None, dry_run=dry_run)

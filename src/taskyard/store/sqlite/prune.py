@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from taskyard.domain.clock import Instant
 from taskyard.domain.retention import Ages, Retention
 from taskyard.domain.state import State
-from taskyard.store.port import Mark, PruneStep
+from taskyard.store.port import PRUNE_LINES, Mark, PruneStep
 from taskyard.store.prune import AUDIT, audit_step, tasks_step
 from taskyard.store.sqlite import figures, rates
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
 
 _TABLES = (
     *("keys", "payloads", "results", "progress", "failures"),
-    *("dependencies", "checkpoints", "logs", "tasks"),
+    *("dependencies", "checkpoints", "tasks"),
 )
 
 Seen = tuple[int, Instant, bool]  # no, ended_at, and whether it goes
@@ -32,6 +32,8 @@ def prune(tx: Tx, retention: Retention, mark: Mark, limit: int, actor: str) -> P
     old = [no for no, _, goes in seen if goes]
     line = mark.line
     if old:
+        if tx.run(tx.sql("prune")["drop_logs"], numbers(old), PRUNE_LINES) == PRUNE_LINES:
+            return PruneStep(0, mark=mark)  # the tasks go when their lines have gone
         _remove(tx, old)
         line = _tell(tx, mark, len(old), actor)
     return tasks_step(mark, len(old), _place(seen, limit), line, dry_run=False)

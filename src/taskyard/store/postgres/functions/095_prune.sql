@@ -68,6 +68,8 @@ DECLARE
     v_now  bigint := taskyard.moment(p_clock);
     v_old  bigint[];
     v_seen bigint;
+    c_lines CONSTANT integer := 20000;  -- PRUNE_LINES in port.py
+    v_lines integer;
 BEGIN
     SELECT l.o_old, l.o_seen, l.o_at, l.o_no INTO v_old, v_seen, o_at, o_no
       FROM taskyard.prune_look(v_now, p_state, p_youngest, p_common, p_lanes, p_lane_ages, p_kinds,
@@ -79,13 +81,22 @@ BEGIN
     o_count := coalesce(cardinality(v_old), 0);
     o_line := p_line;
     IF o_count > 0 AND NOT p_dry_run THEN
+        DELETE FROM taskyard.logs WHERE ctid = ANY (ARRAY(
+            SELECT g.ctid FROM taskyard.logs AS g WHERE g.no = ANY (v_old) LIMIT c_lines));
+        GET DIAGNOSTICS v_lines = ROW_COUNT;
+        IF v_lines = c_lines THEN
+            -- The tasks go when their lines have gone: the next step begins where this one did.
+            o_count := 0;
+            o_at := p_at;
+            o_no := p_no;
+            RETURN;
+        END IF;
         DELETE FROM taskyard.task_keys AS g
          USING taskyard.tasks AS t
          WHERE t.no = ANY (v_old) AND t.keys IS NOT NULL AND g.key = ANY (t.keys) AND g.no = t.no;
         DELETE FROM taskyard.failures WHERE no = ANY (v_old);
         DELETE FROM taskyard.progress WHERE no = ANY (v_old);
         DELETE FROM taskyard.checkpoints WHERE no = ANY (v_old);
-        DELETE FROM taskyard.logs WHERE no = ANY (v_old);
         DELETE FROM taskyard.dependencies WHERE no = ANY (v_old);
         DELETE FROM taskyard.waits WHERE no = ANY (v_old);
         DELETE FROM taskyard.done WHERE no = ANY (v_old);

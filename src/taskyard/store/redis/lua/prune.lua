@@ -7,11 +7,12 @@
 -- KEYS failures  HASH  no -> packed list of failed attempts
 -- KEYS checkpoints  HASH  no -> JSON
 -- args: state, {common, lanes, kinds: ages in microseconds}, most to look at, place to go on behind
--- or '', whether it is a dry run, actor, number of the run's line or nil, what the run has removed
+-- or '', whether it is a dry run, actor, number of the run's line or nil, what the run has removed, how
+-- many lines of logs may go before the rest is left to the next step
 -- Answers {how many, place to go on behind or '' if there is no more, number of the line or 0}.
 
 local state, ages, limit, place, dry_run = args[1], args[2], args[3], args[4], args[5]
-local actor, line, removed = args[6], args[7], args[8]
+local actor, line, removed, most_lines = args[6], args[7], args[8], args[9]
 local index = K[state]
 
 -- No index has the ended tasks by age: it would cost every task more than a hundred bytes. A number
@@ -21,6 +22,7 @@ local index = K[state]
 -- everything is walked.
 local AHEAD = 60000000
 local PAST_ALL = 'g' -- comes after every hexadecimal digit
+local BEFORE_ALL = '/' -- and before
 local counter = tonumber(call('HGET', K.meta, 'seq') or 0)
 
 local function last_number(cutoff)
@@ -107,15 +109,26 @@ local function remove(nos)
   in_chunks('HDEL', K.failures, nos)
   in_chunks('HDEL', K.checkpoints, nos)
   in_chunks('HDEL', K.needs, nos)
-  if call('EXISTS', K.logs) == 1 then
-    for _, no in ipairs(nos) do
-      drop_lines(no, no .. PAST_ALL)
-    end
+end
+
+-- Removes the lines of these tasks; answers those it has come to before there were too many.
+local function without_lines(nos)
+  local few, lines = {}, 0
+  if call('EXISTS', K.logs) == 0 then return nos end
+  for at, no in ipairs(nos) do
+    if lines >= most_lines then break end
+    lines = lines + drop_lines(no, no .. PAST_ALL)
+    few[at] = no
   end
+  return few
 end
 
 local stopped = walk()
 if #old > 0 and not dry_run then
+  local few = without_lines(old)
+  if #few < #old then
+    old, stopped = few, place == '' and BEFORE_ALL or place
+  end
   remove(old)
   if line then call('XDEL', K.audit, whole(line) .. '-0') end
   line = audit(actor, 'prune', 'yard', whole(removed + #old))

@@ -40,8 +40,11 @@ DELETE FROM taskyard_dependencies WHERE no IN (SELECT value FROM jsonb_each(?1))
 -- :drop_checkpoints
 DELETE FROM taskyard_checkpoints WHERE no IN (SELECT value FROM jsonb_each(?1))
 
--- :drop_logs
-DELETE FROM taskyard_logs WHERE no IN (SELECT value FROM jsonb_each(?1))
+-- :drop_logs  ?2 lines at most
+DELETE FROM taskyard_logs
+ WHERE (no, attempt, number) IN (
+           SELECT l.no, l.attempt, l.number
+             FROM jsonb_each(?1) AS v CROSS JOIN taskyard_logs AS l ON l.no = v.value LIMIT ?2)
 
 -- :drop_tasks
 DELETE FROM taskyard_tasks WHERE no IN (SELECT value FROM jsonb_each(?1))

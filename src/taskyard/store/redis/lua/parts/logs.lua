@@ -14,7 +14,7 @@ end
 -- Comes after every hexadecimal digit, and so after all that begins with a number.
 local PAST_DIGITS = 'g'
 
--- Removes the lines from one text on that stand before another.
+-- Removes the lines from one text on that stand before another; answers how many.
 local function drop_lines(from, to)
-  call('ZREMRANGEBYLEX', K.logs, '[' .. from, '(' .. to)
+  return call('ZREMRANGEBYLEX', K.logs, '[' .. from, '(' .. to)
 end
