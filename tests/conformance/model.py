@@ -111,7 +111,7 @@ class Model:
         other = self.tasks[self.dedup[dedup.key]]
         if dedup.clash is Clash.KEEP or other.kind != task.kind or other.state not in NOT_STARTED:
             return Duplicate(other.id)
-        other.payload = task.payload
+        other.payload, other.trace = task.payload, task.trace
         if dedup.clash is Clash.DEBOUNCE and other.state is State.PENDING and not other.unmet:
             other.run_at = max(other.run_at, self._due(task))
         return Duplicate(other.id, changed=True)
@@ -142,6 +142,7 @@ class Model:
             seq=seq,
             priority=new.priority,
             payload=new.payload,
+            trace=new.trace,
             created_at=self.now,
             run_at=self._due(new),
             deadline=new.deadline,

@@ -51,6 +51,7 @@ async def live_and_end(store: Store) -> None:
             priority=1 + number % 10,
             group="g",
             dedup=Dedup(f"d{number}", Until.START if number % 2 else Until.END),
+            trace=f"00-{number + 1:032x}-{number + 1:016x}-01",
         )
         task = await worker.claim_one()
         await store.report(task.hold, Progress(1, 2, "half"))

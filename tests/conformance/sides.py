@@ -23,6 +23,7 @@ from taskyard.domain.rate import Rate
 from taskyard.domain.retention import Retention
 from taskyard.domain.state import TERMINAL, Reason, State
 from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress, Refused, Task, TaskQuery
+from taskyard.domain.trace import Origin
 from taskyard.store.port import Claim, ClaimRequest, Store
 from tests.conformance.listing import line_of, paged, questions, wanted
 from tests.conformance.model import Model
@@ -365,6 +366,7 @@ class Side:
             "losses": task.losses,
             "waited": waited,
             "checkpoint": checkpoint,
+            "origin": task.trace and Origin(task.trace, task.run_at <= task.created_at),
         }
 
     async def _notice_expired(self) -> None:

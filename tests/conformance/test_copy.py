@@ -44,6 +44,7 @@ from tests.conformance.verbs import (
 )
 from tests.servers.urls import STORES, fresh_url
 
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 PAIRS = [(one, other) for one in STORES for other in STORES]
 
 
@@ -84,7 +85,7 @@ async def ended(store: Store, worker: Worker) -> None:
     said = NewLine(1, 5, Level.INFO, "begun"), NewLine(4, 0, Level.ERROR, "it's 50 % ☃")
     await store.append_logs([LogPage(hold(task), said)])
     await store.finish([succeeded(task, '{"answer": "it\'s 42 %"}')])
-    task = await running(store, worker, id="failed", requires=("gpu",), timeout=1.5)
+    task = await running(store, worker, id="failed", requires=("gpu",), timeout=1.5, trace=TRACE)
     await store.finish([failed(task, retry=False)])
     await enqueued(store, id="cancelled", lane="narrow")
     await store.cancel("cancelled", actor="ann")
@@ -99,7 +100,9 @@ async def waiting(store: Store, worker: Worker) -> None:
     now = await store.now()
     task = await running(store, worker, id="retried", dedup=Dedup("begun", Until.START))
     await store.finish([failed(task, delay=3600)])
-    await enqueued(store, id="later", run_at=now + 10**12, group="tenant", lane="narrow")
+    await enqueued(
+        store, id="later", run_at=now + 10**12, group="tenant", lane="narrow", trace=TRACE
+    )
     await enqueued(store, id="first", payload='{"n": 1}', keys=("k",))
     held = await worker.claim_one()
     await enqueued(store, id="second", keys=("k", "l"), deadline=now + 10**11)
@@ -145,6 +148,7 @@ async def test_tasks_are_the_same_in_the_other_store(stores: tuple[Store, Store]
     }
     assert {m.task.dedup for m in there if m.dedup_kept} == {"kept"}
     assert any(m.task.failures for m in there)
+    assert {m.task.id for m in there if m.task.trace == TRACE} == {"failed", "later"}
     assert await target.counts() == await source.counts()
 
 

@@ -144,6 +144,7 @@ class Wish(msgspec.Struct, frozen=True):
     depends_on: tuple[int, ...] = ()  # on which of the last ones
     on_failure: OnFailure = OnFailure.CANCEL
     refuse_if_held: bool = False
+    traced: bool = False
     again: int | None = None  # under the id of one that was to be saved before
 
 
@@ -171,6 +172,7 @@ wishes = st.builds(
     depends_on=seldom(st.lists(st.integers(0, 8), min_size=1, max_size=3).map(tuple), ()),
     on_failure=st.sampled_from(tuple(OnFailure)),
     refuse_if_held=seldom(st.just(True), False),
+    traced=seldom(st.just(True), False),
     again=seldom(st.integers(0, 3), None),
 )
 
@@ -292,6 +294,7 @@ class SideBySide(RuleBasedStateMachine):
             run_at=now + (wish.run_in or 0) * SECOND if timed else None,
             delay=wish.delay,
             deadline=None if wish.patience is None else now + wish.patience * SECOND,
+            trace=f"00-{len(self._ids):032x}-{known + 1:016x}-01" if wish.traced else None,
         )
 
     # --- tasks run ---

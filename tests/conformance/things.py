@@ -43,6 +43,7 @@ class ModelTask:
     progress: Progress | None = None
     checkpoint: str | None = None
     failures: tuple[FailedAttempt, ...] = ()
+    trace: str | None = None
 
     @property
     def id(self) -> str:
@@ -109,6 +110,7 @@ class ModelTask:
             result=self.result,
             error=self.failures[-1].error if broken else None,
             failures=self.failures,
+            trace=self.trace,
         )
 
 

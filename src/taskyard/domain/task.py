@@ -12,6 +12,7 @@ from taskyard.domain.clock import FIRST, LAST, LONGEST, Instant
 from taskyard.domain.errors import InvalidOption, PayloadTooLarge
 from taskyard.domain.node import Hold, Lease
 from taskyard.domain.state import Reason, State
+from taskyard.domain.trace import Origin, is_trace
 
 DEFAULT_LANE = "default"
 DEFAULT_PRIORITY = 5
@@ -97,6 +98,7 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
     run_at: Instant | None = None  # None: at once
     delay: float | None = None  # seconds from now, by the store's clock
     deadline: Instant | None = None  # not to be started after this
+    trace: str | None = None  # the span it comes from, as a W3C traceparent
 
     def check(self, *, max_payload: int = MAX_PAYLOAD_BYTES) -> None:
         """Refuse what no store could run; the message says what to do instead."""
@@ -116,6 +118,11 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.delay is not None or self.run_at is not None or self.deadline is not None:
             self._check_times()
+        if self.trace is not None and not is_trace(self.trace):
+            raise InvalidOption(
+                "trace must be a W3C traceparent, 00-<trace id>-<span id>-<flags> in lower case, "
+                f"not {self.trace[:60]!r}"
+            )
         size = len(self.payload)
         if not self.payload.isascii():
             size = len(self.payload.encode())
@@ -230,6 +237,7 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     losses: int = 0  # how often a node or a process died under it: more than 0 is a suspect
     waited: float = 0.0  # seconds from when it was due
     checkpoint: str | None = None  # JSON, of an earlier attempt
+    origin: Origin | None = None  # if it carries a trace
 
     @property
     def hold(self) -> Hold:
@@ -278,6 +286,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     result: str | None = None  # JSON
     error: TaskError | None = None
     failures: tuple[FailedAttempt, ...] = ()
+    trace: str | None = None  # the span that enqueued it
 
 
 class Enqueued(msgspec.Struct, frozen=True, tag="enqueued"):

@@ -16,17 +16,17 @@ TYPES = (
     *("bigint", "bigint", "integer", "bigint", "text[]", "text[]", "text[]", "text[]", "integer[]"),
     *("integer[]", "smallint[]", "integer[]", "bigint[]", "text[]", "bigint[]", "bigint[]"),
     *("bigint[]", "text[]", "text[]", "text[]", "text[]", "text[]", "boolean[]", "text[]"),
-    *("text[]", "boolean"),
+    *("text[]", "boolean", "text[]"),
 )
 ENQUEUE = (
     "SELECT * FROM taskyard.enqueue($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, "
-    "$14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)"
+    "$14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)"
 )
 
 
-ENQUEUE_ONE = "SELECT taskyard.enqueue_one($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
+ENQUEUE_ONE = "SELECT taskyard.enqueue_one($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
 ENQUEUE_PLAIN = (
-    "SELECT taskyard.enqueue_plain($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
+    "SELECT taskyard.enqueue_plain($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"
 )
 
 
@@ -70,6 +70,7 @@ def enqueue_args(
         [SEPARATOR.join(task.depends_on) if task.depends_on else None for task in tasks],
         [str(task.on_failure) for task in tasks],
         joined,
+        _traces(tasks),
     )
 
 
@@ -91,6 +92,11 @@ def _by(hold: Hold | None) -> tuple[int | None, int | None, int]:
     return (hold.no, hold.attempt, hold.lease) if hold else (None, None, 0)
 
 
+def _traces(tasks: Sequence[NewTask]) -> list[str | None] | None:
+    traces = [task.trace for task in tasks]
+    return traces if any(traces) else None
+
+
 def one_args(offset: int, task: NewTask, by: Hold | None = None) -> tuple[object, ...]:
     """A plain task, in the order of functions/085_enqueue_plain.sql."""
     return (
@@ -103,6 +109,7 @@ def one_args(offset: int, task: NewTask, by: Hold | None = None) -> tuple[object
         micros(task.timeout),
         task.id,
         task.payload,
+        task.trace,
         *_by(by),
     )
 
@@ -122,6 +129,7 @@ def plain_args(offset: int, tasks: Sequence[NewTask], by: Hold | None = None) ->
         form,
         [task.id for task in tasks],
         [task.payload for task in tasks],
+        _traces(tasks),
         *_by(by),
     )
 

@@ -12,10 +12,13 @@ from taskyard.domain.node import Lease
 from taskyard.domain.outcome import Finished, Stale, Verdict
 from taskyard.domain.state import State, require
 from taskyard.domain.task import Claimed
+from taskyard.domain.trace import Origin
 from taskyard.store.port import Claim, ClaimRequest
 from taskyard.store.postgres.names import Names
 
 TURN = "SELECT * FROM taskyard.turn($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
+
+_origins = msgspec.json.Decoder(dict[int, Origin]).decode
 
 
 def turn_args(
@@ -128,6 +131,14 @@ def claimed(row: Any, request: ClaimRequest, names: Names) -> Claim:
                 row["o_checkpoint"] or repeat(None),
             )
         )
+        if row["o_origins"] is not None:
+            tasks = _with_origins(tasks, row["o_origins"])
     return Claim(
         tasks, frozenset(row["o_ahead"] or ()), more=bool(row["o_more"]), refused=row["o_refused"]
     )
+
+
+def _with_origins(tasks: list[Claimed], text: str) -> list[Claimed]:
+    origins = _origins(text)
+    replace = msgspec.structs.replace
+    return [replace(t, origin=origins[t.no]) if t.no in origins else t for t in tasks]

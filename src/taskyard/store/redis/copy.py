@@ -51,6 +51,7 @@ def task_row(moved: Moved) -> dict[str, Any]:
     definition = (
         *(task.id, task.kind, task.lane, task.payload, task.group, dedup, until),
         *(tuple(sorted(task.requires)), task.max_charged, task.timeout, task.created_at),
+        *(() if task.trace is None else (task.trace,)),
     )
     life = (
         *(False, task.attempt, task.charged, task.losses, task.max_charged, task.priority),

@@ -27,6 +27,7 @@ def plain(tasks: Sequence[NewTask]) -> tuple[object, ...] | None:
     sorts: dict[tuple[object, ...], int] = {}
     of_each, ids, definitions = list[int](), list[str](), list[msgspec.Raw]()
     keys: list[str | Literal[False]] = []
+    traces: dict[int, str] = {}
     for task in tasks:
         if not _is_plain(task):
             return None
@@ -36,7 +37,11 @@ def plain(tasks: Sequence[NewTask]) -> tuple[object, ...] | None:
         ids.append(task.id)
         definitions.append(_definition(task))
         keys.append(task.keys[0] if task.keys else False)
-    return (list(sorts), of_each, ids, definitions, keys) if len(set(ids)) == len(ids) else None
+        if task.trace is not None:
+            traces[len(ids)] = task.trace
+    if len(set(ids)) < len(ids):
+        return None
+    return list(sorts), of_each, ids, definitions, keys, traces or None
 
 
 def _is_plain(task: NewTask) -> bool:
@@ -51,7 +56,8 @@ def _is_plain(task: NewTask) -> bool:
 
 
 def _definition(task: NewTask) -> msgspec.Raw:
-    """A text of bytes: a list of eleven, of which the last, the time, is missing."""
+    """A text of bytes: a list of eleven, of which the last, the time, is missing; of twelve if it
+    carries a trace, which is missing too."""
     requires = task.requires if len(task.requires) < 2 else tuple(sorted(task.requires))
     packed = _pack(
         (
@@ -59,7 +65,8 @@ def _definition(task: NewTask) -> msgspec.Raw:
             *(requires, task.max_charged, task.timeout),
         )
     )
-    return msgspec.Raw(b"\xdb%b\x9b%b" % (len(packed).to_bytes(4), packed[1:]))
+    head = b"\x9b" if task.trace is None else b"\x9c"
+    return msgspec.Raw(b"\xdb%b%b%b" % (len(packed).to_bytes(4), head, packed[1:]))
 
 
 def _routed(task: NewTask) -> NewTask:

@@ -22,6 +22,7 @@ from taskyard.domain.task import (
     TaskError,
     TaskLine,
 )
+from taskyard.domain.trace import Origin
 
 # Lua stores `false` for what is not there, hence Any where a value may be missing.
 
@@ -40,6 +41,7 @@ class Definition(msgspec.Struct, array_like=True, frozen=True, gc=False):
     max_charged: int
     timeout: float
     created_at: int
+    trace: str | None = None
 
 
 class _ListedDefinition(Definition, array_like=True, frozen=True, gc=False):
@@ -145,9 +147,14 @@ def claimed(answer: Sequence[Any], lease: Lease, now: int) -> tuple[list[Claimed
                 row.losses,
                 max(0.0, seconds(now - row.run_at)),
                 None if checkpoint is None else checkpoint.decode(),
+                _origin(task, row),
             )
         )
     return tasks, unreadable
+
+
+def _origin(task: Definition, row: _Taken) -> Origin | None:
+    return None if task.trace is None else Origin(task.trace, row.run_at <= task.created_at)
 
 
 def _undecodable(no: int, row: _Taken, lease: Lease, error: Exception) -> Verdict:
@@ -267,6 +274,7 @@ def _task(row: Sequence[Any]) -> Task:
         # The error of a task that failed is that of its last attempt.
         error=log[-1].error if log and now.state in (State.FAILED, State.PENDING) else None,
         failures=log,
+        trace=made.trace,
     )
 
 

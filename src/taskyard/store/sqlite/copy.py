@@ -37,6 +37,8 @@ def import_tasks(tx: Tx, moved: Sequence[Moved]) -> None:
     tx.run(sql["progress"], to_json(progress))
     points = [(task.no, task.checkpoint) for task in tasks if task.checkpoint is not None]
     tx.run(sql["checkpoints"], to_json(points))
+    traces = [(task.no, task.trace) for task in tasks if task.trace is not None]
+    tx.run(sql["traces"], to_json(traces))
     _import_dependencies(tx, moved)
     tx.run(sql["failures"], to_json([row for task in tasks for row in _failures(task)]))
     tx.run(sql["keys"], to_json([(task.no, key) for task in tasks for key in task.keys]))

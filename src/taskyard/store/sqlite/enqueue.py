@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 from taskyard.domain.errors import StaleAttempt
 from taskyard.domain.lane import Order
@@ -11,9 +12,11 @@ from taskyard.domain.state import State
 from taskyard.domain.task import Clash, Duplicate, Enqueue, Enqueued, NewTask, OnFailure
 from taskyard.store.sqlite import alike, intake, keys
 from taskyard.store.sqlite.names import lane_number
-from taskyard.store.sqlite.newcomer import Newcomer, Newcomers, run_at_of
+from taskyard.store.sqlite.newcomer import Newcomer, Newcomers, run_at_of, save_traces
 from taskyard.store.sqlite.order import Places
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
+
+_trace = attrgetter("trace")
 
 
 def enqueue(tx: Tx, tasks: Sequence[NewTask], by: Hold | None = None) -> list[Enqueue]:
@@ -57,6 +60,7 @@ def _decide_each(tx: Tx, tasks: Sequence[NewTask], first: int, places: Places) -
     decisions = intake.Intake(tx, tasks, places)
     answers = [decisions.decide(no, task) for no, task in enumerate(tasks, first)]
     _save(tx, "insert_particular", decisions.saved)
+    _save_traces(tx, tasks, first)
     decisions.settle()
     return answers
 
@@ -75,6 +79,7 @@ def _save_all(tx: Tx, tasks: Sequence[NewTask], first: int, places: Places) -> l
 
 
 def _answers(tx: Tx, tasks: Sequence[NewTask], first: int, saved: int) -> list[Enqueue]:
+    _save_traces(tx, tasks, first)
     if saved == len(tasks):
         return [Enqueued(task.id) for task in tasks]
     asked = [(no, t.id, t.dedup and t.dedup.key) for no, t in enumerate(tasks, first)]
@@ -83,6 +88,11 @@ def _answers(tx: Tx, tasks: Sequence[NewTask], first: int, saved: int) -> list[E
         Duplicate(clashes[no]) if no in clashes else Enqueued(task.id)
         for no, task in enumerate(tasks, first)
     ]
+
+
+def _save_traces(tx: Tx, tasks: Sequence[NewTask], first: int) -> None:
+    if any(map(_trace, tasks)):
+        save_traces(tx, {no: t.trace for no, t in enumerate(tasks, first) if t.trace is not None})
 
 
 def _save(tx: Tx, insert: str, rows: Sequence[Newcomer]) -> int:

@@ -25,9 +25,9 @@ from taskyard.domain.task import (
 )
 from taskyard.store.sqlite import dependencies, keys
 from taskyard.store.sqlite.names import lane_number
-from taskyard.store.sqlite.newcomer import Newcomers, Particular, run_at_of
+from taskyard.store.sqlite.newcomer import Newcomers, Particular, run_at_of, save_traces
 from taskyard.store.sqlite.order import Places
-from taskyard.store.sqlite.tx import Tx, to_json
+from taskyard.store.sqlite.tx import Tx, numbers, to_json
 
 
 class _Keeper(msgspec.Struct, array_like=True):
@@ -41,6 +41,7 @@ class _Keeper(msgspec.Struct, array_like=True):
     waits_for: int
     run_at: Instant
     payload: str | None = None  # a new one
+    trace: str | None = None  # that it came from
 
 
 class Intake:
@@ -77,6 +78,8 @@ class Intake:
         changed = [k for k in self._keepers.values() if k.payload is not None]
         if changed:
             self._tx.run(sql["replace_payloads"], to_json([(k.no, k.payload) for k in changed]))
+            self._tx.run(sql["forget_traces"], numbers(k.no for k in changed))
+            save_traces(self._tx, {k.no: k.trace for k in changed if k.trace is not None})
             self._tx.run(sql["put_off"], to_json([(k.no, k.run_at) for k in changed]))
         dependencies.save(self._tx, self._edges)
 
@@ -94,7 +97,7 @@ class Intake:
         """Let the one that keeps the key take over what this one would do differently."""
         if dedup.clash is Clash.KEEP or keeper.state not in WAITING or keeper.kind != task.kind:
             return False
-        keeper.payload = task.payload
+        keeper.payload, keeper.trace = task.payload, task.trace
         waits_for_its_time = keeper.state is State.PENDING and keeper.waits_for == 0
         if dedup.clash is Clash.DEBOUNCE and waits_for_its_time:
             keeper.run_at = max(keeper.run_at, run_at_of(self._tx, task))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from typing import TypeVar
 
 import msgspec
@@ -105,6 +105,12 @@ class Newcomers:
             run_at,
             task.payload,
         )
+
+
+def save_traces(tx: Tx, traces: Mapping[int, str]) -> None:
+    """By the numbers of tasks, of which those that are not here are left out."""
+    if traces:
+        tx.run(tx.sql("enqueue")["traces"], to_json(traces))
 
 
 def run_at_of(tx: Tx, task: NewTask) -> Instant:

@@ -14,7 +14,7 @@ from taskyard.store.sqlite.tx import Tx, numbers, to_json
 
 _TABLES = (
     *("keys", "payloads", "results", "progress", "failures"),
-    *("dependencies", "checkpoints", "tasks"),
+    *("dependencies", "checkpoints", "traces", "tasks"),
 )
 
 Seen = tuple[int, Instant, bool]  # no, ended_at, and whether it goes

@@ -157,21 +157,25 @@ BEGIN
 END
 $$;
 
--- load: what their worker needs to run these, and the queue they stood in.
+-- load: what their worker needs to run these, the queue they stood in, and the origins (domain/trace.py) of
+-- those that carry a trace.
 CREATE OR REPLACE FUNCTION taskyard.load(
     p_nos bigint[],
     OUT o_no bigint[], OUT o_id text[], OUT o_route integer[], OUT o_lane integer[], OUT o_attempt integer[],
     OUT o_charged integer[], OUT o_max_charged integer[], OUT o_timeout bigint[], OUT o_payload text[],
-    OUT o_losses integer[], OUT o_run_at bigint[], OUT o_priority smallint[])
+    OUT o_losses integer[], OUT o_run_at bigint[], OUT o_priority smallint[], OUT o_origins json)
 LANGUAGE plpgsql AS $$
 BEGIN
     SELECT array_agg(x.no), array_agg(x.id), array_agg(x.route), array_agg(x.lane), array_agg(x.attempt),
            array_agg(x.charged), array_agg(x.max_charged), array_agg(x.timeout), array_agg(x.payload),
-           array_agg(x.losses), array_agg(x.run_at), array_agg(x.priority)
+           array_agg(x.losses), array_agg(x.run_at), array_agg(x.priority),
+           json_object_agg(x.no, json_build_array(x.trace, x.run_at <= x.created_at))
+               FILTER (WHERE x.trace IS NOT NULL)
       INTO o_no, o_id, o_route, o_lane, o_attempt, o_charged, o_max_charged, o_timeout, o_payload, o_losses,
-           o_run_at, o_priority
+           o_run_at, o_priority, o_origins
       FROM (SELECT v.no, t.id, t.route, t.lane, r.attempt, r.charged, t.max_charged, t.timeout, t.payload,
-                   r.losses, t.run_at, (CASE WHEN l.ordered THEN 0 ELSE t.priority END)::smallint AS priority
+                   r.losses, t.run_at, (CASE WHEN l.ordered THEN 0 ELSE t.priority END)::smallint AS priority,
+                   t.trace, t.created_at
               FROM unnest(p_nos) WITH ORDINALITY AS v (no, at)
                    CROSS JOIN LATERAL (SELECT * FROM taskyard.running AS a WHERE a.no = v.no OFFSET 0) AS r
                    CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = v.no OFFSET 0) AS t

@@ -162,7 +162,7 @@ CREATE OR REPLACE FUNCTION taskyard.search_freely(
     OUT o_no bigint[], OUT o_id text[], OUT o_route integer[], OUT o_lane integer[], OUT o_attempt integer[],
     OUT o_charged integer[], OUT o_max_charged integer[], OUT o_timeout bigint[], OUT o_payload text[],
     OUT o_losses integer[], OUT o_run_at bigint[], OUT o_priority smallint[], OUT o_ahead bigint[],
-    OUT o_more boolean)
+    OUT o_more boolean, OUT o_origins json)
 LANGUAGE plpgsql AS $$
 DECLARE
     v_want    integer := least(p_slots + p_ahead, 500);
@@ -203,10 +203,12 @@ BEGIN
         SELECT array_agg(x.no), array_agg(x.id), array_agg(x.route), array_agg(x.lane), array_agg(x.attempt),
                array_agg(x.charged), array_agg(x.max_charged), array_agg(x.timeout), array_agg(x.payload),
                array_agg(x.losses), array_agg(x.run_at), array_agg(x.priority),
-               array_agg(x.dedup) FILTER (WHERE x.dedup IS NOT NULL)
+               array_agg(x.dedup) FILTER (WHERE x.dedup IS NOT NULL),
+               json_object_agg(x.no, json_build_array(x.trace, x.run_at <= x.created_at))
+                   FILTER (WHERE x.trace IS NOT NULL)
           INTO o_no, o_id, o_route, o_lane, o_attempt, o_charged, o_max_charged, o_timeout, o_payload,
-               o_losses, o_run_at, o_priority, v_dedup
-          FROM (SELECT t.*, d.id, d.max_charged, d.timeout, d.payload, d.run_at
+               o_losses, o_run_at, o_priority, v_dedup, o_origins
+          FROM (SELECT t.*, d.id, d.max_charged, d.timeout, d.payload, d.run_at, d.trace, d.created_at
                   FROM taken AS t  -- in order, and so what comes of it
                        CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = t.no OFFSET 0) AS d
                ) AS x;

@@ -10,7 +10,7 @@ CREATE OR REPLACE FUNCTION taskyard.turn(
     OUT o_no bigint[], OUT o_id text[], OUT o_route integer[], OUT o_lane integer[], OUT o_attempt integer[],
     OUT o_charged integer[], OUT o_max_charged integer[], OUT o_timeout bigint[], OUT o_payload text[],
     OUT o_losses integer[], OUT o_run_at bigint[], OUT o_checkpoint text[], OUT o_now bigint,
-    OUT o_ahead bigint[], OUT o_more boolean)
+    OUT o_ahead bigint[], OUT o_more boolean, OUT o_origins json)
 LANGUAGE plpgsql
 {careful_plans} AS $$
 DECLARE
@@ -124,9 +124,10 @@ BEGIN
             END IF;
             IF v_counted OR NOT v_locked THEN
                 SELECT s.o_no, s.o_id, s.o_route, s.o_lane, s.o_attempt, s.o_charged, s.o_max_charged,
-                       s.o_timeout, s.o_payload, s.o_losses, s.o_run_at, s.o_priority, s.o_ahead, s.o_more
+                       s.o_timeout, s.o_payload, s.o_losses, s.o_run_at, s.o_priority, s.o_ahead, s.o_more,
+                       s.o_origins
                   INTO o_no, o_id, o_route, o_lane, o_attempt, o_charged, o_max_charged, o_timeout, o_payload,
-                       o_losses, o_run_at, v_priorities, o_ahead, o_more
+                       o_losses, o_run_at, v_priorities, o_ahead, o_more, o_origins
                   FROM taskyard.search_freely(
                            v_now, p_lease, p_number,
                            CASE WHEN v_counted THEN least(v_slots, (v_parts[1]).room) ELSE v_slots END,
@@ -156,7 +157,7 @@ BEGIN
     END IF;
     IF cardinality(v_taken) > 0 THEN
         SELECT s.* INTO o_no, o_id, o_route, o_lane, o_attempt, o_charged, o_max_charged, o_timeout,
-                        o_payload, o_losses, o_run_at, v_priorities
+                        o_payload, o_losses, o_run_at, v_priorities, o_origins
           FROM taskyard.load(v_taken) AS s;
     END IF;
     o_checkpoint := taskyard.checkpoints_of(o_no);

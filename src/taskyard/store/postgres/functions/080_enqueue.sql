@@ -154,7 +154,7 @@ $$;
 -- waits for others: whoever it waits for must be able to end, however long that transaction lasts, and it
 -- may then start at once.
 CREATE OR REPLACE FUNCTION taskyard.change_waiting(
-    p_no bigint, p_payload text, p_run_at bigint, p_joined boolean) RETURNS boolean
+    p_no bigint, p_payload text, p_trace text, p_run_at bigint, p_joined boolean) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
     v_place tid;
@@ -200,14 +200,15 @@ BEGIN
             RETURN false;
         END IF;
     END LOOP;
-    UPDATE taskyard.tasks SET payload = p_payload WHERE no = p_no;
+    UPDATE taskyard.tasks SET payload = p_payload, trace = p_trace WHERE no = p_no;
     RETURN true;
 END
 $$;
 
 -- clash: what becomes of the task that keeps a dedup key when another one wants it.
 CREATE OR REPLACE FUNCTION taskyard.clash(
-    p_id text, p_clash text, p_route integer, p_payload text, p_run_at bigint, p_joined boolean) RETURNS boolean
+    p_id text, p_clash text, p_route integer, p_payload text, p_trace text, p_run_at bigint, p_joined boolean)
+RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
     v_no bigint;
@@ -221,7 +222,7 @@ BEGIN
            JOIN taskyard.routes AS n ON n.no = p_route AND n.kind = k.kind
      WHERE t.id = p_id;
     RETURN FOUND AND taskyard.change_waiting(
-        v_no, p_payload, CASE p_clash WHEN 'debounce' THEN p_run_at END, p_joined);
+        v_no, p_payload, p_trace, CASE p_clash WHEN 'debounce' THEN p_run_at END, p_joined);
 END
 $$;
 
@@ -288,7 +289,7 @@ CREATE OR REPLACE FUNCTION taskyard.enqueue(
     p_id text[], p_lane integer[], p_route integer[], p_priority smallint[], p_max_charged integer[],
     p_timeout bigint[], p_payload text[], p_run_at bigint[], p_delay bigint[], p_deadline bigint[],
     p_keys text[], p_group text[], p_dedup text[], p_until text[], p_clash text[], p_refuse boolean[],
-    p_depends text[], p_on_failure text[], p_joined boolean,
+    p_depends text[], p_on_failure text[], p_joined boolean, p_trace text[],
     OUT o_stale boolean, OUT o_unknown text, OUT o_left_out bigint[], OUT o_clash text[],
     OUT o_changed boolean[], OUT o_refused bigint[], OUT o_why text[])
 LANGUAGE plpgsql
@@ -371,7 +372,8 @@ BEGIN
               FROM taskyard.enqueue_each(
                        p_clock, v_lanes, v_routes, p_lanes, p_kinds, p_requires, p_id, p_lane, p_route,
                        p_priority, p_max_charged, p_timeout, p_payload, p_run_at, p_delay, p_deadline, p_keys,
-                       p_group, p_dedup, p_until, p_clash, p_refuse, p_depends, p_on_failure, p_joined) AS e;
+                       p_group, p_dedup, p_until, p_clash, p_refuse, p_depends, p_on_failure, p_joined,
+                       p_trace) AS e;
         EXCEPTION WHEN SQLSTATE 'TY001' THEN
             -- What was saved before it came to that is undone, and the caller's transaction goes on.
             o_unknown := SQLERRM;
@@ -414,16 +416,18 @@ BEGIN
         SELECT u.no, u.id, v_lanes[u.lane] AS lane, v_routes[u.route] AS route, u.priority, u.max_charged,
                u.timeout, u.payload, coalesce(u.run_at, v_now + coalesce(u.delay, 0)) AS run_at, u.deadline,
                string_to_array(u.keys, E'\x1f') AS keys, u.grp, u.dedup, u.until,
-               CASE WHEN u.depends IS NOT NULL THEN u.on_failure END AS on_failure
+               CASE WHEN u.depends IS NOT NULL THEN u.on_failure END AS on_failure, u.trace
           FROM unnest(v_nos, p_id, p_lane, p_route, p_priority, p_max_charged, p_timeout, p_payload,
-                      p_run_at, p_delay, p_deadline, p_keys, p_group, p_dedup, p_until, p_depends, p_on_failure)
+                      p_run_at, p_delay, p_deadline, p_keys, p_group, p_dedup, p_until, p_depends, p_on_failure,
+                      p_trace)
                AS u (no, id, lane, route, priority, max_charged, timeout, payload, run_at, delay, deadline,
-                     keys, grp, dedup, until, depends, on_failure)
+                     keys, grp, dedup, until, depends, on_failure, trace)
     ), saved AS (
         INSERT INTO taskyard.tasks (no, seq, timeout, created_at, run_at, deadline, lane, route, max_charged,
-                                    priority, id, payload, keys, grp, dedup, dedup_until, on_failure)
+                                    priority, id, payload, keys, grp, dedup, dedup_until, on_failure,
+                                    trace)
         SELECT g.no, g.no, g.timeout, v_now, g.run_at, g.deadline, g.lane, g.route, g.max_charged,
-               g.priority, g.id, g.payload, g.keys, g.grp, g.dedup, g.until, g.on_failure
+               g.priority, g.id, g.payload, g.keys, g.grp, g.dedup, g.until, g.on_failure, g.trace
           FROM given AS g
          WHERE g.dedup IS NULL OR g.no = ANY (v_won)
             ON CONFLICT (id) DO NOTHING
@@ -502,7 +506,7 @@ CREATE OR REPLACE FUNCTION taskyard.enqueue_each(
     p_id text[], p_lane integer[], p_route integer[], p_priority smallint[], p_max_charged integer[],
     p_timeout bigint[], p_payload text[], p_run_at bigint[], p_delay bigint[], p_deadline bigint[],
     p_keys text[], p_group text[], p_dedup text[], p_until text[], p_clash text[], p_refuse boolean[],
-    p_depends text[], p_on_failure text[], p_joined boolean,
+    p_depends text[], p_on_failure text[], p_joined boolean, p_trace text[],
     OUT o_left_out bigint[], OUT o_clash text[], OUT o_changed boolean[], OUT o_refused bigint[],
     OUT o_why text[])
 LANGUAGE plpgsql AS $$
@@ -552,13 +556,13 @@ BEGIN
                        p_priority[i:i], p_max_charged[i:i], p_timeout[i:i], p_payload[i:i], p_run_at[i:i],
                        p_delay[i:i], p_deadline[i:i], p_keys[i:i], p_group[i:i], p_dedup[i:i], p_until[i:i],
                        NULL, NULL, ARRAY[nullif(array_to_string(v_depends, E'\x1f'), '')], p_on_failure[i:i],
-                       p_joined) AS e;
+                       p_joined, p_trace[i:i]) AS e;
             CONTINUE WHEN v_id IS NULL;
         END IF;
         IF v_id <> p_id[i] THEN
             v_given := v_given || p_id[i];
             v_meant := v_meant || v_id;
-            v_changed := taskyard.clash(v_id, p_clash[i], p_route_nos[p_route[i]], p_payload[i],
+            v_changed := taskyard.clash(v_id, p_clash[i], p_route_nos[p_route[i]], p_payload[i], p_trace[i],
                                         coalesce(p_run_at[i], taskyard.moment(p_clock) + coalesce(p_delay[i], 0)), p_joined);
         END IF;
         o_left_out := o_left_out || i::bigint;

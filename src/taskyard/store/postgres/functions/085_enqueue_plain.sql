@@ -7,7 +7,7 @@
 -- enqueue_one: save a plain task.
 CREATE OR REPLACE FUNCTION taskyard.enqueue_one(
     p_clock bigint, p_lane text, p_kind text, p_requires text, p_priority smallint, p_max_charged integer,
-    p_timeout bigint, p_id text, p_payload text,
+    p_timeout bigint, p_id text, p_payload text, p_trace text,
     p_by_no bigint, p_by_attempt integer, p_by_lease bigint) RETURNS text
 LANGUAGE plpgsql
 {careful_plans} AS $$
@@ -37,9 +37,9 @@ BEGIN
             v_now := taskyard.moment(p_clock);
             v_no := nextval('taskyard.seq');
             INSERT INTO taskyard.tasks (no, seq, timeout, created_at, run_at, lane, route, max_charged,
-                                        priority, id, payload)
+                                        priority, id, payload, trace)
             VALUES (v_no, v_no, p_timeout, v_now, v_now, v_lane, v_route, p_max_charged, p_priority, p_id,
-                    p_payload);
+                    p_payload, p_trace);
             INSERT INTO taskyard.ready (seq, no, lane, route, priority, reason)
             VALUES (v_no, v_no, v_lane, v_route, p_priority, 'created');
             PERFORM pg_notify('taskyard.changed', '');
@@ -50,16 +50,17 @@ BEGIN
     END IF;
     RETURN taskyard.enqueue_as_any(
         p_clock, ARRAY[p_lane], ARRAY[p_kind], ARRAY[p_requires], ARRAY[p_priority], ARRAY[p_max_charged],
-        ARRAY[p_timeout], ARRAY[1], ARRAY[p_id], ARRAY[p_payload], p_by_no, p_by_attempt, p_by_lease);
+        ARRAY[p_timeout], ARRAY[1], ARRAY[p_id], ARRAY[p_payload],
+        CASE WHEN p_trace IS NOT NULL THEN ARRAY[p_trace] END, p_by_no, p_by_attempt, p_by_lease);
 END
 $$;
 
 -- enqueue_plain: save plain tasks. p_form points into the lists that come before it: what many of them have
--- in common is said once.
+-- in common is said once. p_trace is NULL if none carries a trace.
 CREATE OR REPLACE FUNCTION taskyard.enqueue_plain(
     p_clock bigint, p_lanes text[], p_kinds text[], p_requires text[], p_priorities smallint[],
     p_max_charged integer[], p_timeouts bigint[], p_form integer[], p_id text[], p_payload text[],
-    p_by_no bigint, p_by_attempt integer, p_by_lease bigint) RETURNS text
+    p_trace text[], p_by_no bigint, p_by_attempt integer, p_by_lease bigint) RETURNS text
 LANGUAGE plpgsql
 {careful_plans} AS $$
 DECLARE
@@ -91,11 +92,11 @@ BEGIN
             v_now := taskyard.moment(p_clock);
             WITH saved AS (
                 INSERT INTO taskyard.tasks (no, seq, timeout, created_at, run_at, lane, route, max_charged,
-                                            priority, id, payload)
+                                            priority, id, payload, trace)
                 SELECT u.no, u.no, p_timeouts[u.form], v_now, v_now, v_lanes[u.form], v_routes[u.form],
-                       p_max_charged[u.form], p_priorities[u.form], u.id, u.payload
-                  FROM (SELECT nextval('taskyard.seq') AS no, g.form, g.id, g.payload
-                          FROM unnest(p_form, p_id, p_payload) AS g (form, id, payload)) AS u
+                       p_max_charged[u.form], p_priorities[u.form], u.id, u.payload, u.trace
+                  FROM (SELECT nextval('taskyard.seq') AS no, g.form, g.id, g.payload, g.trace
+                          FROM unnest(p_form, p_id, p_payload, p_trace) AS g (form, id, payload, trace)) AS u
                 RETURNING no, lane, route, priority
             )
             INSERT INTO taskyard.ready (seq, no, lane, route, priority, reason)
@@ -108,7 +109,7 @@ BEGIN
     END IF;
     RETURN taskyard.enqueue_as_any(
         p_clock, p_lanes, p_kinds, p_requires, p_priorities, p_max_charged, p_timeouts, p_form, p_id, p_payload,
-        p_by_no, p_by_attempt, p_by_lease);
+        p_trace, p_by_no, p_by_attempt, p_by_lease);
 END
 $$;
 
@@ -116,7 +117,7 @@ $$;
 CREATE OR REPLACE FUNCTION taskyard.enqueue_as_any(
     p_clock bigint, p_lanes text[], p_kinds text[], p_requires text[], p_priorities smallint[],
     p_max_charged integer[], p_timeouts bigint[], p_form integer[], p_id text[], p_payload text[],
-    p_by_no bigint, p_by_attempt integer, p_by_lease bigint) RETURNS text
+    p_trace text[], p_by_no bigint, p_by_attempt integer, p_by_lease bigint) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     v_priority    smallint[];
@@ -132,6 +133,6 @@ BEGIN
           FROM taskyard.enqueue(
                    p_clock, p_by_no, p_by_attempt, p_by_lease, p_lanes, p_kinds, p_requires, p_id, p_form,
                    p_form, v_priority, v_max_charged, v_timeout, p_payload, NULL, NULL, NULL, NULL, NULL, NULL,
-                   NULL, '{}', NULL, NULL, NULL, false) AS e);
+                   NULL, '{}', NULL, NULL, NULL, false, p_trace) AS e);
 END
 $$;

@@ -29,7 +29,8 @@ BEGIN
                                   'attempt', f.attempt, 'reason', f.reason, 'at', f.at,
                                   'started_at', f.started_at, 'node', f.node,
                                   'error', f.error::json) ORDER BY f.attempt), '[]')
-                         FROM taskyard.failures AS f WHERE f.no = t.no)) ORDER BY v.at), '[]')
+                         FROM taskyard.failures AS f WHERE f.no = t.no),
+                   'trace', t.trace) ORDER BY v.at), '[]')
           FROM unnest(p_nos) WITH ORDINALITY AS v (no, at)
                CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = v.no OFFSET 0) AS t
                CROSS JOIN LATERAL (SELECT * FROM taskyard.routes AS a WHERE a.no = t.route OFFSET 0) AS k

@@ -19,16 +19,17 @@ BEGIN
                    max_charged integer, losses integer, timeout bigint, created_at bigint, run_at bigint,
                    deadline bigint, started_at bigint, ended_at bigint, node text, result text,
                    rank bigint, progress json, checkpoint text, on_failure text, waits_for integer, depends_on json,
-                   failures json)
+                   failures json, trace text)
                JOIN taskyard.lanes AS l ON l.name = g.lane
                JOIN taskyard.routes AS r
                  ON r.kind = g.kind AND r.requires = string_to_array(g.requires, E'\x1f')
     ), saved AS (
         INSERT INTO taskyard.tasks (no, seq, timeout, created_at, run_at, deadline, lane, route, max_charged,
-                                    priority, id, payload, keys, grp, dedup, dedup_until, on_failure)
+                                    priority, id, payload, keys, grp, dedup, dedup_until, on_failure,
+                                    trace)
         SELECT no, seq, timeout, created_at, run_at, deadline, lane_no, route_no, max_charged,
                priority, id, payload, keys, grp, dedup, dedup_until,
-               CASE WHEN json_array_length(depends_on) > 0 THEN on_failure END
+               CASE WHEN json_array_length(depends_on) > 0 THEN on_failure END, trace
           FROM given
             ON CONFLICT DO NOTHING
         RETURNING no

@@ -43,7 +43,7 @@ CREATE OR REPLACE FUNCTION taskyard.fire_cron(
     p_id text[], p_lane integer[], p_route integer[], p_priority smallint[], p_max_charged integer[],
     p_timeout bigint[], p_payload text[], p_run_at bigint[], p_delay bigint[], p_deadline bigint[],
     p_keys text[], p_group text[], p_dedup text[], p_until text[], p_clash text[], p_refuse boolean[],
-    p_depends text[], p_on_failure text[], p_joined boolean,
+    p_depends text[], p_on_failure text[], p_joined boolean, p_trace text[],
     OUT o_fired boolean, OUT o_stale boolean, OUT o_unknown text, OUT o_left_out bigint[], OUT o_clash text[],
     OUT o_changed boolean[], OUT o_refused bigint[], OUT o_why text[])
 LANGUAGE plpgsql
@@ -59,7 +59,7 @@ BEGIN
       FROM taskyard.enqueue(
                p_clock, p_by_no, p_by_attempt, p_by_lease, p_lanes, p_kinds, p_requires, p_id, p_lane, p_route,
                p_priority, p_max_charged, p_timeout, p_payload, p_run_at, p_delay, p_deadline, p_keys, p_group,
-               p_dedup, p_until, p_clash, p_refuse, p_depends, p_on_failure, p_joined) AS e;
+               p_dedup, p_until, p_clash, p_refuse, p_depends, p_on_failure, p_joined, p_trace) AS e;
     IF o_unknown IS NULL THEN
         UPDATE taskyard.crons
            SET next_at = p_next_at, last_at = coalesce(p_last_at, last_at)

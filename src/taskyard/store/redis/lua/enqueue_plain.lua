@@ -3,11 +3,12 @@
 -- KEYS ids     HASH  id -> no
 -- KEYS by_key  ZSET  key \0 no: which tasks name a key
 -- args: sorts of tasks, each [lane, name of its route, max_charged, priority]; the sort of each task;
--- ids; definitions, packed but for the time at their end; the key of each, or false
+-- ids; definitions, packed but for the time at their end; the key of each, or false;
+-- nil, or the traces of those that carry one, by their places
 -- Answers 1; 0 if it is not that simple, or the name of the lane because of which it is not: then
 -- nothing is done, and enqueue.lua does it. What it does for such tasks is done here in fewer steps.
 
-local sorts, sort_of, ids, definitions, keys = args[1], args[2], args[3], args[4], args[5]
+local sorts, sort_of, ids, definitions, keys, traces = args[1], args[2], args[3], args[4], args[5], args[6]
 
 -- Answers the number of a lane, or 0, or its name.
 local function plain_lane(name)
@@ -65,6 +66,11 @@ for at, id in ipairs(ids) do
   lives[member], lives[value] = no, life
   if has_room then
     ready[n + 1], ready[n + 2], n = '0', sort.ready .. no .. no, n + 2
+  end
+end
+if traces then
+  for at, trace in pairs(traces) do
+    defined[2 * at] = defined[2 * at] .. cmsgpack.pack(trace)
   end
 end
 in_chunks('HSET', K.ids, numbered)

@@ -104,7 +104,10 @@ SELECT json_group_array(json_array(
            t.no, t.id, r.kind, l.name, t.attempt, t.charged, t.max_charged,
            iif(t.timeout % 1000000, t.timeout / 1e6, t.timeout / 1000000),
            CAST(p.payload AS TEXT), t.lease, t.losses, max(0, coalesce(t.started_at, ?2) - t.run_at) / 1e6,
-           iif(t.attempt > 1, (SELECT c.checkpoint FROM taskyard_checkpoints AS c WHERE c.no = t.no), NULL)))
+           iif(t.attempt > 1, (SELECT c.checkpoint FROM taskyard_checkpoints AS c WHERE c.no = t.no), NULL),
+           iif((SELECT EXISTS (SELECT 1 FROM taskyard_traces)), json((
+               SELECT json_array(o.trace, json(iif(t.run_at <= t.created_at, 'true', 'false')))
+                 FROM taskyard_traces AS o WHERE o.no = t.no)), NULL)))
   FROM jsonb_each(?1) AS v
        CROSS JOIN taskyard_tasks AS t ON t.no = v.value
        CROSS JOIN taskyard_payloads AS p ON p.no = t.no

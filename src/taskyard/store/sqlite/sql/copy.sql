@@ -33,6 +33,9 @@ INSERT OR IGNORE INTO taskyard_progress (no, progress) SELECT value ->> 0, value
 -- :checkpoints
 INSERT OR IGNORE INTO taskyard_checkpoints (no, checkpoint) SELECT value ->> 0, value ->> 1 FROM jsonb_each(?1)
 
+-- :traces
+INSERT OR IGNORE INTO taskyard_traces (no, trace) SELECT value ->> 0, value ->> 1 FROM jsonb_each(?1)
+
 -- :dependencies
 INSERT OR IGNORE INTO taskyard_dependencies (no, place, id, unmet)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM jsonb_each(?1)

@@ -49,6 +49,10 @@ INSERT INTO taskyard_payloads (no, payload)
 SELECT v.value ->> 0, v.value ->> 15
   FROM jsonb_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value ->> 0
 
+-- :traces  of those that were saved, by number
+INSERT INTO taskyard_traces (no, trace)
+SELECT t.no, v.value FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.key
+
 -- :keys  remember which keys the saved tasks name
 INSERT INTO taskyard_task_keys (key, no)
 SELECT k.value, t.no

@@ -25,6 +25,9 @@ SELECT count(*) FROM (
 -- :replace_payloads
 UPDATE taskyard_payloads AS p SET payload = v.value ->> 1 FROM jsonb_each(?1) AS v WHERE p.no = v.value ->> 0
 
+-- :forget_traces
+DELETE FROM taskyard_traces WHERE no IN (SELECT value FROM jsonb_each(?1))
+
 -- :put_off  let these wait until a later time
 UPDATE taskyard_tasks AS t SET run_at = v.value ->> 1
   FROM jsonb_each(?1) AS v WHERE t.no = v.value ->> 0 AND t.run_at < v.value ->> 1

@@ -22,6 +22,9 @@ DELETE FROM taskyard_task_keys
                             CROSS JOIN taskyard_tasks AS t ON t.no = v.value
                             CROSS JOIN json_each(iif(json_valid(t.keys), t.keys, '[]')) AS k)
 
+-- :drop_traces
+DELETE FROM taskyard_traces WHERE no IN (SELECT value FROM jsonb_each(?1))
+
 -- :drop_payloads
 DELETE FROM taskyard_payloads WHERE no IN (SELECT value FROM jsonb_each(?1))
 

@@ -18,13 +18,15 @@ SELECT json_group_array(json_object(
                           'started_at', f.started_at, 'node', f.node,
                           'error', iif(f.type IS NULL, NULL, json_object(
                               'type', f.type, 'message', f.message, 'stack', f.stack))))
-                 FROM (SELECT * FROM taskyard_failures WHERE no = t.no ORDER BY attempt) AS f))))
+                 FROM (SELECT * FROM taskyard_failures WHERE no = t.no ORDER BY attempt) AS f)),
+           'trace', o.trace))
   FROM jsonb_each(?1) AS v
        CROSS JOIN taskyard_tasks AS t ON t.no = v.value
        LEFT JOIN taskyard_payloads AS p ON p.no = t.no
        LEFT JOIN taskyard_results AS s ON s.no = t.no
        LEFT JOIN taskyard_progress AS g ON g.no = t.no
        LEFT JOIN taskyard_checkpoints AS c ON c.no = t.no
+       LEFT JOIN taskyard_traces AS o ON o.no = t.no
        CROSS JOIN taskyard_routes AS r ON r.no = t.route
        CROSS JOIN taskyard_lanes AS l ON l.no = t.lane
 

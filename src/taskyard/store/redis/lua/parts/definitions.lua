@@ -25,7 +25,7 @@ local function shortened(definition, most)
   return sub(definition, 1, before) .. '\194' .. sub(definition, before + head + length + 1)
 end
 
--- The last of the fields.
+-- The last of the fields that every task has.
 local function last_field(definition)
   local before, head, length = payload_in(definition)
   local left = DEFINED_CREATED_AT - DEFINED_PAYLOAD

@@ -25,6 +25,7 @@ local function define(no, task)
     task[NEW_ID], task[NEW_KIND], task[NEW_LANE], task[NEW_PAYLOAD], task[NEW_GROUP],
     dedup and dedup.key or false,
     dedup and dedup['until'] or false, task[NEW_REQUIRES], task[NEW_MAX_CHARGED], task[NEW_TIMEOUT], now,
+    task[NEW_TRACE],
   }
   set(K.tasks, no, cmsgpack.pack(defined[no]))
 end

@@ -56,6 +56,7 @@ end
 
 -- Where in a definition these are; the rest is for Python.
 local DEFINED_KIND, DEFINED_PAYLOAD, DEFINED_GROUP, DEFINED_UNTIL, DEFINED_CREATED_AT = 2, 4, 5, 7, 11
+local DEFINED_TRACE = 12 -- only there if it carries one
 
 -- no -> packed life as it is at this moment, false if there is none or only the table is right; the
 -- table that was made of it; what is known of a plain one, and its key; whether the table was changed.
