@@ -11,10 +11,11 @@ from taskyard import State
 from taskyard.domain.node import NewNode
 from taskyard.domain.task import SHORT_PAYLOAD
 from taskyard.engine.job import MAX_MESSAGE
+from taskyard.engine.veil import Veil
 from taskyard.server.roles import Role
-from taskyard.server.words import Veil
 from tests.server.place import Place
 
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 GREET = {"kind": "greet", "params": {"name": "x"}}
 
 
@@ -347,6 +348,30 @@ async def test_a_part_of_a_secret_is_hidden_too(
     await run_everything(place)
     shown = (await api.get(f"/api/tasks/{task_id}")).json()["error"]
     assert shown["message"] == f"{long} ***"
+
+
+@pytest.mark.parametrize(
+    ("header", "kept"),
+    [
+        (TRACE, TRACE),
+        (f"cc{TRACE[2:]}-what-comes-later", TRACE),
+        (f"{TRACE}-00", None),
+        (f"ff{TRACE[2:]}", None),
+        (TRACE.upper(), None),
+        (f"00-{'0' * 32}-{'1' * 16}-01", None),
+        ("x" * 5_000, None),
+    ],
+)
+async def test_the_trace_of_a_request_is_that_of_its_tasks(
+    api: httpx.AsyncClient, header: str, kept: str | None
+) -> None:
+    headers = {"traceparent": header}
+    one = await api.post("/api/tasks", json=GREET, headers=headers)
+    many = await api.post("/api/tasks/bulk", json={"tasks": [GREET, GREET]}, headers=headers)
+
+    assert (one.status_code, many.status_code) == (201, 201)
+    for task_id in (one.json()["id"], *(item["id"] for item in many.json()["items"])):
+        assert (await api.get(f"/api/tasks/{task_id}")).json()["trace"] == kept
 
 
 def test_a_login_that_was_cut_is_hidden() -> None:

@@ -115,7 +115,13 @@ class CoroutineExecutor:
                 job = self._next()
                 job.cancel = cancel
                 # One that is asked to stop before it begins does not begin.
-                outcome = await run_coroutine(job) if job.stop is None else job.stopped()
+                if job.stop is not None:
+                    outcome = job.stopped()
+                elif job.span is None:
+                    outcome = await run_coroutine(job)
+                else:
+                    with job.span.current():
+                        outcome = await run_coroutine(job)
                 job.cancel = _gone
                 self._suspend = turn.is_broken
                 if turn.is_broken or runner.cancelling() or _is_changed(fresh):
@@ -188,7 +194,7 @@ class ThreadExecutor:
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
-            self._ended.append((job, contextvars.copy_context().run(run_plain, job)))
+            self._ended.append((job, contextvars.copy_context().run(_run_plain, job)))
             if self._is_called:
                 continue  # it looks at what has ended after this
             self._is_called = True
@@ -207,6 +213,13 @@ class ThreadExecutor:
             job, outcome = self._ended.popleft()
             self._free += 1
             self._done(job, outcome)
+
+
+def _run_plain(job: Job) -> Outcome:
+    if job.span is None:
+        return run_plain(job)
+    with job.span.current():
+        return run_plain(job)
 
 
 def _is_changed(fresh: contextvars.Context) -> bool:

@@ -27,6 +27,7 @@ from taskyard.domain.state import Reason
 from taskyard.domain.task import MAX_RESULT_BYTES, Claimed, TaskError
 from taskyard.engine.context import Context, PauseSignal
 from taskyard.engine.registry import Kind
+from taskyard.engine.tracing import Run
 
 MAX_MESSAGE = 4_000
 MAX_STACK = 20_000
@@ -69,6 +70,7 @@ class Job:
         "deadline",
         "kind",
         "ran",
+        "span",
         "started",
         "stop",
         "style",
@@ -84,6 +86,7 @@ class Job:
         self.taken = time.monotonic()
         self.started: float | None = None
         self.ran = 0.0  # seconds, when it has ended
+        self.span: Run | None = None  # if it is traced
         self.deadline = float("inf")
         self.stop: Stop | None = None
         self.asked = 0.0

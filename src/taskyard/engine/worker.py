@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 
 from taskyard.domain.clock import LONGEST
 from taskyard.domain.errors import InvalidOption, StoreError
 from taskyard.domain.logs import KeepLogs, Level
 from taskyard.domain.node import DEFAULT_LEASE_SECONDS, Hold, Lease, NewNode, may_serve
 from taskyard.domain.outcome import (
+    Died,
     Failed,
     Outcome,
     Paused,
@@ -22,7 +24,7 @@ from taskyard.domain.outcome import (
 from taskyard.domain.retention import Retention
 from taskyard.domain.retry import RetryPolicy
 from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress, Task
-from taskyard.engine import journal
+from taskyard.engine import journal, tracing
 from taskyard.engine.bodies import Bodies
 from taskyard.engine.brake import Brake
 from taskyard.engine.context import Context
@@ -42,7 +44,7 @@ from taskyard.engine.pausing import Pauses
 from taskyard.engine.pump import Pump
 from taskyard.engine.registry import Registry, Style
 from taskyard.engine.resources import Resources
-from taskyard.engine.tally import Tally
+from taskyard.engine.tally import Tally, how_it_ended
 from taskyard.engine.timekeeper import Timekeeper
 from taskyard.engine.watchdog import Watchdog
 from taskyard.store.port import Ending, Store
@@ -339,6 +341,7 @@ class Worker:
 
     def _on_start(self, job: Job) -> None:
         job.begin()
+        job.span = tracing.run(job.claimed)
         self._timekeeper.watch(job)
 
     def _fill(self) -> None:
@@ -355,6 +358,8 @@ class Worker:
         if job.stop is Stop.LOST:
             self._logs.forget([job.claimed.hold])
             journal.dropped(job)
+            if job.span is not None:
+                job.span.end("lost")
         else:
             self._settle(job, outcome)
         self._fill()
@@ -364,6 +369,9 @@ class Worker:
         self._pump.add(verdict)
         self._tally.add(job, outcome, verdict)
         journal.finished(job, outcome, verdict)
+        if job.span is not None:
+            error = outcome.error if isinstance(outcome, Failed | Died) else None
+            job.span.end(how_it_ended(outcome, verdict), error)
         if isinstance(outcome, Failed) and outcome.pauses_lane is not None:
             self._brake.pull(job.claimed.lane, outcome.pauses_lane)
 
@@ -418,7 +426,12 @@ class Worker:
         self._logs.add(hold, level, text)
 
     async def enqueue(self, tasks: Sequence[NewTask], *, by: Hold | None) -> list[Enqueue]:
-        answers = await self._store.enqueue(tasks, by=by)
+        through = tracing.tracer()
+        if through is None:
+            answers = await self._store.enqueue(tasks, by=by)
+        else:
+            save = partial(self._store.enqueue, by=by)
+            answers = await tracing.enqueue(tasks, save, through)
         self._notifier.ring()
         journal.enqueued(tasks, answers)
         return answers

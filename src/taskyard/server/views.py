@@ -10,7 +10,8 @@ from taskyard.domain.explain import Explanation, Wait
 from taskyard.domain.state import REVIVABLE, WAITING, State
 from taskyard.domain.task import FailedAttempt, Progress, Task, TaskError, TaskLine
 from taskyard.engine.job import MAX_MESSAGE, MAX_STACK
-from taskyard.server.words import Moment, Veil, iso, iso_or_none, json_of
+from taskyard.engine.veil import Veil
+from taskyard.server.words import Moment, iso, iso_or_none, json_of
 
 
 class ErrorView(msgspec.Struct, frozen=True):
@@ -67,6 +68,7 @@ class TaskView(TaskSummary, frozen=True, kw_only=True):
     losses: int
     timeout: float
     parked_on: str | None
+    trace: str | None  # the span it was enqueued in, as a W3C traceparent
     attempts: list[AttemptView]
     waits: list[Wait]
     why: str  # it waits, in one sentence
@@ -115,6 +117,7 @@ def whole(task: Task, why: Explanation) -> TaskView:
         losses=task.losses,
         timeout=task.timeout,
         parked_on=task.parked_on,
+        trace=task.trace,
         attempts=_timeline(task, veil),
         waits=list(why.waits),
         why=why.text,

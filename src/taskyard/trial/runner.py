@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 
 from taskyard.domain.clock import LONGEST
 from taskyard.domain.logs import KeepLogs, Level
 from taskyard.domain.node import Hold, Lease, NewNode
-from taskyard.domain.outcome import Outcome, Paused, Released, decide
+from taskyard.domain.outcome import Failed, Outcome, Paused, Released, decide
 from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress
+from taskyard.engine import tracing
 from taskyard.engine.context import Context
 from taskyard.engine.dependencies import dependencies
 from taskyard.engine.executor import CoroutineExecutor, ThreadExecutor
@@ -21,6 +23,7 @@ from taskyard.engine.log import logger
 from taskyard.engine.logbook import LogBook
 from taskyard.engine.registry import Registry
 from taskyard.engine.resources import Resources
+from taskyard.engine.tally import how_it_ended
 from taskyard.store.port import ClaimRequest, Ending, Store
 
 log = logger("trial")
@@ -69,6 +72,7 @@ class Runner:
         kind = self._registry[claimed.kind]
         job = Job(claimed, kind, Context(claimed, self, log, loop))
         job.begin()
+        job.span = tracing.run(claimed)
         late = loop.call_later(min(claimed.timeout, LONGEST), job.ask, Stop.TIMEOUT)
         executor: CoroutineExecutor | ThreadExecutor
         if asyncio.iscoroutinefunction(kind.function):
@@ -84,7 +88,11 @@ class Runner:
             executor.stop()
         heeded = Released() if isinstance(outcome, Paused) else outcome
         await self._logs.flush()
-        await self._store.finish([decide(claimed, heeded, kind.retry)])
+        verdict = decide(claimed, heeded, kind.retry)
+        if job.span is not None:
+            error = outcome.error if isinstance(outcome, Failed) else None
+            job.span.end(how_it_ended(outcome, verdict), error)
+        await self._store.finish([verdict])
         return outcome
 
     # --- for contexts ---
@@ -99,7 +107,10 @@ class Runner:
         self._logs.add(hold, level, text)
 
     async def enqueue(self, tasks: Sequence[NewTask], *, by: Hold | None) -> list[Enqueue]:
-        return await self._store.enqueue(tasks, by=by)
+        through = tracing.tracer()
+        if through is None:
+            return await self._store.enqueue(tasks, by=by)
+        return await tracing.enqueue(tasks, partial(self._store.enqueue, by=by), through)
 
     async def dependencies(self, task_id: str) -> list[Ending]:
         return await dependencies(self._store, task_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from taskyard.domain.errors import IllegalTransition, InvalidOption, NotFound
 from taskyard.domain.explain import Explanation
 from taskyard.domain.state import WAITING, State
 from taskyard.domain.task import Enqueue, NewTask, Page, Task, TaskQuery
-from taskyard.engine import journal
+from taskyard.engine import journal, tracing
 from taskyard.engine.dependencies import plain
 from taskyard.handle import Handle
 from taskyard.store.joining import joining
@@ -33,7 +34,11 @@ class TaskVerbs(LogVerbs):
 
     async def enqueue(self, *tasks: NewTask) -> list[Enqueue]:
         """Save these tasks, all or none: `await yard.enqueue(a.new(1), b.new(2))`."""
-        answers = await self._enqueuer.enqueue(tasks)
+        through = tracing.tracer()
+        if through is None:
+            answers = await self._enqueuer.enqueue(tasks)
+        else:
+            answers = await tracing.enqueue(tasks, self._enqueuer.enqueue, through)
         journal.enqueued(tasks, answers)
         self._notifier.ring()
         return answers
@@ -43,11 +48,18 @@ class TaskVerbs(LogVerbs):
 
         Only on PostgreSQL and SQLite; docs/guides/transactional_enqueue.md names the connections.
         """
-        return await joining(self.store).enqueue_in(connection, tasks)
+        save = partial(joining(self.store).enqueue_in, connection)
+        through = tracing.tracer()
+        return await (save(tasks) if through is None else tracing.enqueue(tasks, save, through))
 
     def enqueue_in_sync(self, connection: object, *tasks: NewTask) -> list[Enqueue]:
         """The same on a connection that blocks."""
-        return joining(self.store).enqueue_in_sync(connection, tasks)
+        save = partial(joining(self.store).enqueue_in_sync, connection)
+        through = tracing.tracer()
+        if through is None:
+            return save(tasks)
+        with tracing.Sending(tasks, through) as sending:
+            return sending.answered(save(sending.tasks))
 
     def handle(self, task_id: str) -> Handle[Any]:
         """A handle on a task known by its id; its result comes as plain data."""

@@ -16,13 +16,14 @@ import msgspec
 
 from taskyard.domain.outcome import Failed, Outcome
 from taskyard.domain.task import Claimed
+from taskyard.engine import tracing
 from taskyard.engine.body import run_coroutine, run_plain
 from taskyard.engine.context import Context
 from taskyard.engine.isolate import kernel, tree
 from taskyard.engine.isolate.channel import Channel
 from taskyard.engine.isolate.desk import ChildDesk, LoopDesk, PlainContext
 from taskyard.engine.isolate.logs import send_logs
-from taskyard.engine.isolate.messages import Began, Done, Order
+from taskyard.engine.isolate.messages import Began, Begin, Done, Order
 from taskyard.engine.isolate.place import Place, find
 from taskyard.engine.job import Job, Stop, describe
 from taskyard.engine.log import logger
@@ -53,7 +54,7 @@ def serve(sock: socket.socket, order: Order) -> None:
 def _serve(channel: Channel, child: Child) -> None:
     while (begin := channel.next_job()) is not None:
         channel.send(Began())
-        done = child.run(begin.claimed)
+        done = child.run(begin)
         if not channel.is_mine:
             return  # a fork that the body made has come out of it
         channel.send(done)
@@ -74,8 +75,9 @@ class Child:
         if self._resources.are_used:
             self._runner.run(self._resources.close())
         self._runner.close()
+        tracing.flush()
 
-    def run(self, claimed: Claimed) -> Done:
+    def run(self, begin: Begin) -> Done:
         try:
             self._kind = self._kind or find(self._place)
         except BaseException as error:
@@ -83,7 +85,8 @@ class Child:
             return Done(Failed(describe(error)), spent=True)
         signal.signal(signal.SIGTERM, self._on_term)
         run = self._run_coroutine if self._kind.is_coroutine else self._run_plain
-        outcome = run(claimed, self._kind)
+        with tracing.within(begin.trace):
+            outcome = run(begin.claimed, self._kind)
         self._channel.on_ask = lambda _: None
         self._channel.on_pause = lambda _: None
         spent = isinstance(outcome, Failed) and outcome.error.type == OUT_OF_MEMORY

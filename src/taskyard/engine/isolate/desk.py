@@ -17,6 +17,7 @@ from taskyard.engine.isolate.channel import Channel
 from taskyard.engine.isolate.messages import Answer, Children, Keep, Message, Needed, Report, Said
 from taskyard.engine.log import Logger
 from taskyard.engine.resources import Resources
+from taskyard.engine.tracing import below, current
 from taskyard.store.port import Ending
 
 T = TypeVar("T")
@@ -54,7 +55,8 @@ class ChildDesk:
         by: Hold | None,  # noqa: ARG002 - the parent knows
     ) -> list[Enqueue]:
         number = self._channel.next_number()
-        return (await self._ask(number, _sound(Children(number, list(tasks))))).enqueued
+        children = Children(number, list(below(tasks, current())))
+        return (await self._ask(number, _sound(children))).enqueued
 
     async def _ask(self, number: int, request: Message) -> Answer:
         """A plain function waits; nobody else has use of this thread."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from taskyard.domain.outcome import Died, Failed, Outcome, Released, Snoozed
 from taskyard.domain.task import TaskError
+from taskyard.engine import tracing
 from taskyard.engine.context import Desk
 from taskyard.engine.executor import Done
 from taskyard.engine.isolate import logs, messages
@@ -28,6 +29,7 @@ DRAIN_GRACE = 2.0  # and when the worker has to go
 MAX_JOBS = 500  # after which a child is replaced
 IDLE_SECONDS = 60.0  # after which a child that has nothing to do goes
 PUT_OFF = 1.0  # seconds, when no process can be made
+LAST_SPANS = 3.0  # seconds that children have for them when the worker stops
 LEASE_PART = 0.9  # of a lease that is not renewed, after which the keeper kills its bodies
 
 log = logger("isolate")
@@ -77,10 +79,13 @@ class ProcessExecutor:
         self._stopping = True
         if self._sweep is not None:
             self._sweep.cancel()
-        for children in self._idle.values():
-            for process in children:
-                process.close()
+        idle = [process for children in self._idle.values() for process in children]
+        for process in idle:
+            process.close()
         self._idle.clear()
+        if idle and tracing.tracer() is not None:
+            # They send their last spans before they leave.
+            await asyncio.wait([process.gone for process in idle], timeout=LAST_SPANS)
         if self._link is not None:
             await self._link.stop()
         if self._running:

@@ -83,6 +83,7 @@ class Gone(Message, frozen=True, tag=True):
 
 class Begin(Message, frozen=True, tag=True):
     claimed: Claimed
+    trace: str | None = None  # of its span
 
 
 class Ask(Message, frozen=True, tag=True):

@@ -10,6 +10,7 @@ import msgspec
 
 from taskyard.domain.errors import TaskyardError
 from taskyard.domain.task import Claimed
+from taskyard.engine import tracing
 from taskyard.engine.context import Desk
 from taskyard.engine.isolate import logs
 from taskyard.engine.isolate.messages import (
@@ -89,7 +90,8 @@ class Process:
         self.began = False
         self.jobs += 1
         # A store may have a type of its own below Claimed, with another form on the wire.
-        self._send(Begin(Claimed(*msgspec.structs.astuple(job.claimed))))
+        claimed = Claimed(*msgspec.structs.astuple(job.claimed))
+        self._send(Begin(claimed, _trace(job)))
         if job.context.pausing:
             self.tell_pause(True)
         listening = asyncio.create_task(self._until_done(job))
@@ -148,7 +150,8 @@ class Process:
                     endings = await self._desk.dependencies(job.claimed.id)
                     self._send(Answer(number, endings=endings))
                 case Children(number, tasks):
-                    enqueued = await self._desk.enqueue(tasks, by=hold)
+                    below = tracing.below(tasks, _trace(job))
+                    enqueued = await self._desk.enqueue(below, by=hold)
                     self._send(Answer(number, enqueued=enqueued))
         except TaskyardError as error:
             self._send(Answer(asked.number, error=(type(error).__name__, str(error))))
@@ -158,3 +161,7 @@ class Process:
 
     def _send(self, message: Message) -> None:
         self._writer.write(frame(message))
+
+
+def _trace(job: Job) -> str | None:
+    return None if job.span is None else job.span.trace

@@ -28,6 +28,8 @@ from taskyard.domain.task import (
     Until,
     new_task_id,
 )
+from taskyard.domain.trace import trace_in
+from taskyard.engine.tracing import below
 from taskyard.options import Options, instant
 from taskyard.server import limits
 from taskyard.server.asks import TheYard, operator
@@ -84,21 +86,28 @@ IdempotencyKey = Annotated[
 ]
 
 
+TraceParent = Annotated[str | None, HeaderParameter(name="traceparent", required=False)]
+
+
 @post("/", opt=operator, dto=Strict[CreateTask], return_dto=None, summary="Create a task")
 async def create_task(
-    yard: TheYard, data: JSONBody[CreateTask], idempotency_key: IdempotencyKey = None
+    yard: TheYard,
+    data: JSONBody[CreateTask],
+    idempotency_key: IdempotencyKey = None,
+    traceparent: TraceParent = None,
 ) -> Response[Created]:
     """201: it is stored, and survives from now on. 200: it was there already, so that a request
-    whose answer was lost can simply be sent again, with an `id` or an `Idempotency-Key`."""
+    whose answer was lost can simply be sent again, with an `id` or an `Idempotency-Key`. A
+    `traceparent` (W3C) is the span it comes from."""
     if idempotency_key is not None:
         if data.id is not None:
             raise Refusal(422, "invalid", "give either an id or an Idempotency-Key, not both")
         data = msgspec.structs.replace(data, id=id_of(idempotency_key))
-    return await create(yard, data)
+    return await create(yard, data, trace_in(traceparent))
 
 
-async def create(yard: Yard, asked: CreateTask) -> Response[Created]:
-    [answer] = await yard.enqueue(await new_task(yard, asked))
+async def create(yard: Yard, asked: CreateTask, trace: str | None = None) -> Response[Created]:
+    [answer] = await yard.enqueue(*below([await new_task(yard, asked)], trace))
     if isinstance(answer, Refused):
         raise TaskRefused(answer.reason)
     return Response(_told(answer), status_code=201 if isinstance(answer, Enqueued) else 200)
@@ -111,8 +120,10 @@ async def create(yard: Yard, asked: CreateTask) -> Response[Created]:
     return_dto=None,
     summary="Create many tasks, all or none",
 )
-async def create_tasks(yard: TheYard, data: JSONBody[CreateTasks]) -> CreatedTasks:
-    tasks = await new_tasks(yard, data.tasks)
+async def create_tasks(
+    yard: TheYard, data: JSONBody[CreateTasks], traceparent: TraceParent = None
+) -> CreatedTasks:
+    tasks = below(await new_tasks(yard, data.tasks), trace_in(traceparent))
     return CreatedTasks([_told(answer) for answer in await yard.enqueue(*tasks)])
 
 

@@ -15,6 +15,7 @@ from litestar.response import Stream
 from taskyard.domain.errors import NotFound, StoreError
 from taskyard.domain.logs import PAGE_LINES, Level, LogLine, with_gaps
 from taskyard.domain.task import Task
+from taskyard.engine.veil import Veil
 from taskyard.server import cursor as cursors
 from taskyard.server import limits
 from taskyard.server import streams as streaming
@@ -22,7 +23,7 @@ from taskyard.server.api.session import TheKeyring
 from taskyard.server.asks import Filter, InPath, TheYard, viewer
 from taskyard.server.following import Follower, Following
 from taskyard.server.streams import LastEventId, TheStreams, event
-from taskyard.server.words import Moment, Veil, iso, json_of, name_in
+from taskyard.server.words import Moment, iso, json_of, name_in
 from taskyard.yard import Yard
 
 TheFollowing = SkipValidation[NamedDependency[Following]]
