@@ -77,8 +77,9 @@ def trace_id(span: ReadableSpan) -> int:
 
 
 def context_of(span: ReadableSpan) -> trace.SpanContext:
-    assert span.context is not None
-    return span.context
+    context = span.get_span_context()
+    assert isinstance(context, trace.SpanContext)
+    return context
 
 
 def above(span: ReadableSpan) -> str | None:

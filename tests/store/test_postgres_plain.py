@@ -23,6 +23,7 @@ from taskyard.store.postgres.enqueue import (
 from tests.conformance.verbs import complete, hold, ids, new, node, running
 from tests.store.postgres_place import Yard, connected, yard
 
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 SAVED = """SELECT to_jsonb(t) - 'id' - 'no' - 'seq' - 'created_at' - 'run_at' AS task,
        t.run_at = t.created_at AS at_once, t.seq = t.no AS in_place,
        to_jsonb(r) - 'no' - 'seq' AS ready, r.seq = t.seq AS there
@@ -47,7 +48,7 @@ def various() -> list[NewTask]:
         new(lane="other", priority=1),
         new("more", requires=("gpu", "disk")),
         new(payload='{"a": "ä\\u0000"}', timeout=0.5, max_charged=9),
-        new("more", requires=("disk", "gpu")),
+        new("more", requires=("disk", "gpu"), trace=TRACE),
         new(),
     ]
 
@@ -84,7 +85,7 @@ async def test_both_ways_leave_the_same(place: Yard, known: bool, one_by_one: bo
 
 async def test_the_long_way_is_not_gone_where_nothing_is_new(place: Yard) -> None:
     await place.store.enqueue(various())
-    plain, one = various(), new()
+    plain, one = various(), new(trace=TRACE)
     async with connected() as connection, connection.transaction():
         # Whoever goes the long way needs this function.
         await connection.execute(place.here("ALTER FUNCTION taskyard.make_queues RENAME TO gone"))

@@ -85,6 +85,19 @@ async def are_saved(store: RedisStore, max_charged: int) -> None:
     )
 
 
+async def are_traced(store: RedisStore, max_charged: int) -> None:
+    await are_saved(store, max_charged)  # its lane and its route are known then
+    traces = [f"00-{n:032x}-{n:016x}-01" if n % 2 else None for n in range(20)]
+    tasks = [
+        new(id=f"traced {n}", trace=one, max_charged=max_charged) for n, one in enumerate(traces)
+    ]
+    assert (enqueue.plain(tasks) is not None) == (max_charged == PLAIN)
+    await store.enqueue(tasks)
+    worker = await node(store, slots=40)
+    claimed = {task.id: task.origin and task.origin.trace for task in await worker.claim(40)}
+    assert [claimed[task.id] for task in tasks] == traces
+
+
 async def are_claimed(store: RedisStore, max_charged: int) -> None:
     await are_saved(store, max_charged)
     worker = await node(store)
@@ -153,7 +166,7 @@ def comparable(task: Task) -> dict[str, Any]:
 @pytest.mark.spec("engine-30")
 @pytest.mark.parametrize(
     "steps",
-    [are_saved, are_claimed, hold_keys, are_completed, are_limited],
+    [are_saved, are_traced, are_claimed, hold_keys, are_completed, are_limited],
     ids=lambda f: f.__name__,
 )
 async def test_both_ways_lead_to_the_same(store: RedisStore, admin: Any, steps: Steps) -> None:

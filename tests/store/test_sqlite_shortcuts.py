@@ -23,6 +23,7 @@ from taskyard.store.sqlite.store import SqliteStore
 from tests.conformance.verbs import BROKEN, new, node
 
 Story = Callable[[SqliteStore], Awaitable[Any]]
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 LONG_WAYS = [(enqueue, "_save_all"), (candidates, "look"), (finish, "_judge_each")]
 
 
@@ -75,7 +76,8 @@ def ended(task: Claimed, outcome: Outcome | None = None) -> Verdict:
 async def test_what_is_plain_goes_the_short_way() -> None:
     async def story(store: SqliteStore) -> list[str]:
         worker = await node(store, slots=20)
-        await store.enqueue([*tasks(10), *tasks(10, prefix="later", priority=7)])
+        later = tasks(10, prefix="later", priority=7, trace=TRACE)
+        await store.enqueue([*tasks(10), *later])
         claim = await worker.ask(15, ahead=10)
         verdicts = [ended(task) for task in claim.tasks]
         await store.turn(verdicts, ClaimRequest(lease=worker.lease, number=9, room=1))
@@ -99,7 +101,8 @@ async def test_saving(monkeypatch: pytest.MonkeyPatch) -> None:
         again = [*tasks(8, lane="a"), *tasks(8, prefix="new", lane="a"), tasks(1, prefix="new")[0]]
         twice = [*tasks(4, prefix="x"), *tasks(5, prefix="y", priority=9), tasks(5, prefix="y")[4]]
         calls = (first, times, again, first[:1], twice)
-        return [await store.enqueue(call) for call in calls]
+        traced = [*tasks(5, prefix="traced", trace=TRACE), *tasks(5, prefix="untraced")]
+        return [await store.enqueue(call) for call in (*calls, traced)]
 
     answers, after = await told_both_ways(story, monkeypatch)
 
@@ -108,7 +111,8 @@ async def test_saving(monkeypatch: pytest.MonkeyPatch) -> None:
         *["Enqueued"] * 10,
         "Duplicate",
     ]
-    assert len(after) == 12 + 15 + 10 + 9
+    assert len(after) == 12 + 15 + 10 + 9 + 10
+    assert {task.id for task in after if task.trace == TRACE} == {f"traced-{n}" for n in range(5)}
     assert {task.id: task.priority for task in after}["y-4"] == 9
     assert {task.payload for task in after} == {f"[{n}]" for n in range(8)}
 

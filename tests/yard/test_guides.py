@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry import trace
+from opentelemetry.util._once import Once
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -55,8 +57,10 @@ class Guide:
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Guides make their yard in the folder they are run in."""
+    """Guides make their yard in the folder they are run in, and what they trace with is theirs."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
 
 
 @pytest.mark.parametrize("name", ON_A_LOOP)
