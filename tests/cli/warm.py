@@ -23,7 +23,7 @@ import msgspec
 
 _FOR_THE_INTERPRETER = ("PYTHON", "LANG", "LC_")  # it reads these when it starts
 _WHEN_NEEDED = (
-    *("rich.traceback", "structlog", "taskyard.engine.isolate.executor"),
+    *("rich.traceback", "structlog", "taskyard.cli.remote", "taskyard.engine.isolate.executor"),
     *(f"taskyard.store.{kind}.store" for kind in ("postgres", "redis", "sqlite")),
 )
 _LARGEST = 100_000  # bytes of a command and its environment
