@@ -89,6 +89,33 @@ def test_a_lane_is_paused_with_a_reason_and_goes_on(visit: Visit, page: Page, si
     expect(page.locator(".task-line .badge")).to_have_text("completed")
 
 
+def test_the_whole_yard_is_paused_once_that_is_confirmed(page: Page, site: Site) -> None:
+    page.get_by_role("button", name="Pause yard").click()
+    page.get_by_role("dialog").get_by_role("button", name="Close").click()
+    assert not site.is_paused()
+    page.get_by_role("button", name="Pause yard").click()
+    page.get_by_role("dialog").get_by_role("button", name="Pause the yard").click()
+    expect(page.locator(".banner")).to_contain_text("The yard is paused")
+    assert site.is_paused()
+    page.get_by_role("button", name="Resume yard").click()
+    expect(page.locator(".banner")).to_have_count(0)
+    assert not site.is_paused()
+
+
+def test_a_page_that_nobody_sees_holds_no_stream(visit: Visit, page: Page, site: Site) -> None:
+    page.get_by_role("link", name="Tasks").first.click()
+    expect(page.locator(".live")).to_have_text("Live")
+    look_away = """hidden => {
+        Object.defineProperty(document, "hidden", { configurable: true, value: hidden });
+        document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    with page.expect_event("requestfailed", lambda request: request.url.endswith("/api/events")):
+        page.evaluate(look_away, True)
+    task_id = site.enqueue("download", subscription=1)
+    page.evaluate(look_away, False)
+    expect(state_shown(page, task_id)).to_have_text("completed")
+
+
 def test_a_running_task_is_cancelled(visit: Visit, page: Page, site: Site) -> None:
     task_id = site.enqueue("export")
     visit.open(f"tasks/{task_id}")
@@ -272,7 +299,7 @@ def test_the_theme_is_the_systems_until_it_is_chosen(browser: Browser, site: Sit
     visit.close()
 
 
-@pytest.mark.parametrize("place", PAGES)
+@pytest.mark.parametrize("place", [*PAGES, "tasks?since=2026-01-01T00:00:00Z"])
 def test_no_page_is_wider_than_a_phone(browser: Browser, site: Site, place: str) -> None:
     visit = Visit(browser, site, viewport={"width": 360, "height": 740})
     page = visit.log_in()

@@ -83,6 +83,9 @@ class Site:
     def lane(self, name: str) -> dict[str, Any]:
         return self._got(f"lanes/{name}")
 
+    def is_paused(self) -> bool:
+        return bool(self._got("yard")["paused"])
+
     def _got(self, path: str) -> dict[str, Any]:
         answer = self._api.get(path)
         answer.raise_for_status()

@@ -31,7 +31,7 @@ export function AuditPage() {
           <Loading rows={12} />
         ) : items.length ? (
           <div class="scroll">
-            <table class="stacks">
+            <table class="stacks pairs">
               <thead>
                 <tr>
                   <th>When</th>

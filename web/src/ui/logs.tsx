@@ -72,15 +72,17 @@ export function Logs({ task }: { task: TaskView }) {
               </option>
             ))}
           </select>
-          <label class="switch">
-            <input
-              type="checkbox"
-              role="switch"
-              checked={follows}
-              onChange={(event) => setFollows(event.currentTarget.checked)}
-            />
-            Follow
-          </label>
+          {log.hearing.value !== "over" && (
+            <label class="switch">
+              <input
+                type="checkbox"
+                role="switch"
+                checked={follows}
+                onChange={(event) => setFollows(event.currentTarget.checked)}
+              />
+              Follow
+            </label>
+          )}
           <Copy text={() => asText(lines)} label="Copy the lines shown" />
           <Button
             icon="download"

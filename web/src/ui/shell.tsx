@@ -168,18 +168,18 @@ function YardSwitch() {
   if (paused)
     return (
       <Button icon="play" tone="primary" onClick={() => attempt(api.resumeYard, "The yard goes on")}>
-        Resume all
+        Resume yard
       </Button>
     );
   return (
     <>
       <Button icon="pause" tone="quiet" onClick={() => setAsking(true)}>
-        <span class="words">Pause all</span>
+        <span class="words">Pause yard</span>
       </Button>
       {asking && (
         <FormDialog
           title="Pause the whole yard?"
-          action="Pause all"
+          action="Pause the yard"
           onSubmit={() => attempt(api.pauseYard, "The yard is paused")}
           onClose={() => setAsking(false)}
         >

@@ -29,14 +29,14 @@ export function TaskTable({ tasks, selected, choose, chooseAll }: TableProps) {
                 />
               </th>
             )}
-            <th>State</th>
-            <th>Task</th>
-            <th>Lane</th>
-            <th class="right">Priority</th>
-            <th class="right">Attempt</th>
+            <th class="state">State</th>
+            <th class="name">Task</th>
+            <th class="lane-cell">Lane</th>
+            <th class="right pri">Priority</th>
+            <th class="right try">Attempt</th>
             <th>Details</th>
-            <th class="right">Took</th>
-            <th class="right">When</th>
+            <th class="right took">Took</th>
+            <th class="right when">When</th>
           </tr>
         </thead>
         <tbody>
@@ -101,7 +101,7 @@ function Row({ task, selected, choose }: RowProps) {
 function What({ task }: { task: TaskSummary }) {
   if (task.state === "running" && task.progress) return <ProgressBar progress={task.progress} />;
   if (task.error && task.state !== "completed")
-    return <code class="bad">{`${task.error.type}: ${task.error.message}`}</code>;
+    return <span class="bad">{`${task.error.type}: ${task.error.message}`}</span>;
   return <span class="faint">{task.keys.join(", ")}</span>;
 }
 

@@ -75,8 +75,8 @@ function Row({ attempt, wait, run, share }: RowProps) {
       {attempt.started_at && (
         <div class="note">
           <span class="faint">
-            {attempt.node && `on ${attempt.node}, `}
-            after {duration((wait.to - wait.from) / 1000)}
+            {attempt.node && `${attempt.node} · `}
+            waited {duration((wait.to - wait.from) / 1000)}
           </span>
           {error && (
             <code class="bad">
