@@ -42,7 +42,7 @@ PAGES: Mapping[str, tuple[str, str, tuple[Any, ...]]] = {
     ),
     "values": (
         "Tasks and rules",
-        "A task, and its rules. An `Instant` is microseconds since 1970, `FOREVER` the longest age.",
+        "A task, and its rules. `Instant`: microseconds since 1970; `FOREVER`: the longest age.",
         (
             taskyard.Task, taskyard.NewTask, taskyard.TaskQuery, taskyard.Page, taskyard.TaskLine,
             taskyard.LogLine, taskyard.State, taskyard.Reason,
