@@ -13,6 +13,7 @@ from tests.cli.program import Program
 NASTY = "[bold]x[/bold] \x1b[31mred\x1b[0m \x07\x9b2J \u202eback\r"
 
 
+@pytest.mark.spec("security-15")
 def test_what_tasks_say_cannot_drive_the_terminal(taskyard: Program) -> None:
     args = json.dumps({"message": NASTY})
     task_id = taskyard.enqueue("fail", "--args", args)

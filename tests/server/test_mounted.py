@@ -134,6 +134,7 @@ async def test_a_prefix_cannot_write_into_the_page(place: Place) -> None:
         "/dashboard/assets/app-1a2b.js%00",
     ],
 )
+@pytest.mark.spec("security-13")
 async def test_only_its_own_files_are_given_out(place: Place, path: str) -> None:
     answer = await place.caller(None).get(path)
     if answer.status_code == 200:

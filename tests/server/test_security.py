@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, MutableMapping
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from litestar.routes import HTTPRoute
 
+from taskyard.domain.task import MAX_PAYLOAD_BYTES
 from taskyard.server import limits
 from taskyard.server.asks import ANYBODY, ROLE
 from taskyard.server.gate import COOKIE
@@ -59,6 +61,27 @@ async def test_what_is_open_is_known(place: Place) -> None:
 )
 async def test_a_stranger_does_not_learn_what_there_is(place: Place, path: str) -> None:
     assert (await place.caller(None).get(path)).status_code == 401
+
+
+@pytest.mark.spec("security-1")
+@pytest.mark.parametrize("path", ["/api/events", "/api/tasks", "/dashboard", "/healthz"])
+async def test_nobody_comes_in_by_a_websocket(place: Place, path: str) -> None:
+    """There is none, and a token does not make one."""
+    shown = f"Bearer {place.tokens[Role.ADMIN]}".encode()
+    scope = {
+        "type": "websocket", "path": path, "raw_path": path.encode(), "query_string": b"",
+        "root_path": "", "headers": [(b"host", b"127.0.0.1"), (b"authorization", shown)],
+    }  # fmt: skip
+    sent: list[MutableMapping[str, Any]] = []
+
+    async def connect() -> dict[str, str]:
+        return {"type": "websocket.connect"}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    await place.server(scope, connect, send)
+    assert sent == [{"type": "websocket.close", "code": 1008}]
 
 
 NOT_GOOD = {
@@ -290,6 +313,15 @@ async def test_a_body_that_is_too_large_is_refused(api: httpx.AsyncClient) -> No
     for content in (big, in_pieces()):
         answer = await api.post("/api/tasks", content=content, headers=headers)
         assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+
+
+@pytest.mark.spec("security-11", part="HTTP")
+async def test_a_payload_that_is_too_large_is_refused(api: httpx.AsyncClient) -> None:
+    large = {"kind": "greet", "params": {"name": "x" * MAX_PAYLOAD_BYTES}}
+    for path, body in (("/api/tasks", large), ("/api/tasks/bulk", {"tasks": [large]})):
+        answer = await api.post(path, json=body)
+        assert (answer.status_code, answer.json()["code"]) == (413, "payload_too_large")
+    assert (await api.get("/api/tasks")).json()["items"] == []
 
 
 @pytest.mark.spec("security-11", part="HTTP")

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from taskyard import State
+from taskyard.domain.errors import StoreUnavailable
 from taskyard.domain.node import NewNode
 from taskyard.domain.task import SHORT_PAYLOAD
 from taskyard.engine.job import MAX_MESSAGE
@@ -325,15 +326,46 @@ async def test_secrets_are_hidden_wherever_they_come_up(
     task_id = await created(
         api, kind="fail", params={"message": "https://me:pass@host failed", "password": secret}
     )
+    cron = {"schedule": "0 0 * * *", "kind": "fail", "params": {"password": secret}}
+    assert (await api.put("/api/crons/nightly", json=cron)).status_code == 200
     await run_everything(place)
-    for path in (f"/api/tasks/{task_id}", "/api/tasks", "/api/requests"):
-        text = (await api.get(path)).text
-        assert secret not in text
-        assert "me:pass" not in text
+    await place.server.sampler.sample()
+    for path in (
+        f"/api/tasks/{task_id}",
+        f"/api/tasks/{task_id}/explain",
+        f"/api/tasks/{task_id}/logs",
+        "/api/tasks",
+        "/api/requests",
+        "/api/queue/list",
+        "/api/crons",
+        "/api/audit",
+        "/api/stats",
+        "/api/stats/series",
+        "/metrics",
+    ):
+        answer = await api.get(path)
+        assert answer.status_code == 200, path
+        assert secret not in answer.text, path
+        assert "me:pass" not in answer.text, path
     shown = (await api.get(f"/api/tasks/{task_id}")).json()
     assert shown["payload"]["password"] == "***"
     assert shown["error"]["message"] == "https://me:***@host failed ***"
     assert shown["attempts"][0]["error"]["stack"]
+
+
+@pytest.mark.spec("security-10", part="HTTP")
+async def test_the_login_of_a_store_is_told_to_nobody(
+    place: Place, api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    async def away() -> None:
+        raise StoreUnavailable("postgresql://ann:hunter2@db/yard does not answer")
+
+    monkeypatch.setattr(place.yard.store, "lanes", away)
+    answer = await api.get("/api/lanes")
+    assert (answer.status_code, answer.json()["code"]) == (503, "store_unavailable")
+    assert "postgresql://ann:***@db/yard does not answer" in answer.text
+    assert "does not answer" in caplog.text
+    assert "hunter2" not in answer.text + caplog.text
 
 
 @pytest.mark.spec("security-10", part="HTTP")

@@ -104,6 +104,18 @@ def test_the_first_token_is_made_once_and_kept_for_its_owner_alone(tmp_path: Pat
 
 
 @pytest.mark.spec("security-6")
+def test_servers_with_the_same_secret_know_each_others_tokens(tmp_path: Path) -> None:
+    secret = "of the configuration, not of a file"
+    one, other = Keyring(tmp_path / "one", secret), Keyring(tmp_path / "other", secret)
+    token, made = one.issue("ci", Role.VIEWER, days=1, by="test")
+    caller = other.read(token)
+    assert caller is not None
+    assert caller.id == made.id
+    assert Keyring(tmp_path / "third").read(token) is None
+    assert not (tmp_path / "one" / "secret").exists()
+
+
+@pytest.mark.spec("security-6")
 def test_a_secret_that_others_can_read_is_refused(tmp_path: Path) -> None:
     Keyring(tmp_path)
     (tmp_path / "secret").chmod(0o644)

@@ -19,6 +19,7 @@ from litestar.routes import HTTPRoute
 import taskyard
 from taskyard.domain.errors import StoreError, TaskyardError
 from taskyard.engine.log import logger
+from taskyard.engine.redact import without_logins
 from taskyard.server import dashboard, docs, health, limits, problems
 from taskyard.server.api import (
     actions,
@@ -90,7 +91,7 @@ class Server:
             try:
                 await self.start()
             except StoreError as error:
-                log.error("cannot start", error=str(error))
+                log.error("cannot start", error=without_logins(str(error)))
                 await tell(problem(503, "the store does not answer", code=error.code), send)
                 return
         await self._gate(scope, receive, send)

@@ -12,6 +12,7 @@ from taskyard.domain.errors import NotFound, StoreError
 from taskyard.domain.logs import PAGE_LINES, LogLine, LogMark
 from taskyard.domain.state import State
 from taskyard.engine.log import logger
+from taskyard.engine.redact import without_logins
 from taskyard.yard import Yard
 
 KEPT = 200  # lines of a task; who is behind them asks the store
@@ -98,7 +99,7 @@ class _Followed:
         except NotFound:
             pass  # pruned
         except StoreError as error:
-            log.warning("follow", task=self.task_id, error=str(error))
+            log.warning("follow", task=self.task_id, error=without_logins(str(error)))
         except Exception:
             log.exception("follow", task=self.task_id)
         finally:

@@ -128,7 +128,7 @@ AnyRequest = Request[Any, Any, Any]
 def on_taskyard_error(request: AnyRequest, error: TaskyardError) -> Response[Problem]:
     said = of_taskyard(error)
     if said.status >= 500:
-        log.error("refused by the store", path=request.url.path, error=str(error), code=said.code)
+        log.error("refused by the store", path=request.url.path, error=said.detail, code=said.code)
     return response(said)
 
 

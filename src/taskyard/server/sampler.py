@@ -19,6 +19,7 @@ from taskyard.domain.errors import StoreError
 from taskyard.domain.lane import Lane
 from taskyard.domain.statistics import RUN, RUN_SUM, WAIT, WAIT_SUM, Count, Times, by_kind
 from taskyard.engine.log import logger
+from taskyard.engine.redact import without_logins
 from taskyard.server.feed import Feed
 from taskyard.server.lately import Lately
 from taskyard.server.totals import CountKey, Totals
@@ -114,7 +115,7 @@ class Sampler:
             try:
                 await self.sample()
             except StoreError as error:
-                log.warning("sample", error=str(error))
+                log.warning("sample", error=without_logins(str(error)))
             except Exception:
                 log.exception("sample")
             await asyncio.sleep(self.every)
