@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.server
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,8 +34,8 @@ def problem(status: int, code: str, detail: str = "", **more: Any) -> Said:
 def stranger(said: Said) -> Iterator[str]:
     """Its URL. It is stopped however the block ends: a server whose socket is closed under it would
     turn around itself for ever."""
-    answers: Mapping[str, Any] = {"said": said}
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("It", (_Stranger,), answers)) as it:
+    who = type("Who", (_Stranger,), {"said": said})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), who) as it:
         thread = threading.Thread(target=it.serve_forever)
         thread.start()
         try:
