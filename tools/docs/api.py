@@ -81,7 +81,10 @@ MADE_FOR_YOU = frozenset(
 INSIDE = {
     "Context": {"hold", "ask_to_stop", "ask_to_pause", "awaited"},
     "Handle": {"at"},
+    "Rate": {"said", "interval"},
     "Resource": {"make"},
+    "Retention": {"audit_age", "statistics_age"},
+    "RetryPolicy": {"max_charged"},
     "Server": {"feed", "keyring", "litestar", "metrics", "oldest", "sampler", "streams"},
     "Trial": {"close"},
     "Worker": {
@@ -186,8 +189,9 @@ def _fields(cls: type) -> Iterator[str]:
     if issubclass(cls, msgspec.Struct):
         fields = msgspec.structs.fields(cls)
         kinds = {name: kind for b in reversed(cls.__mro__) for name, kind in _hints(b).items()}
+        made = cls.__name__ in MADE_FOR_YOU  # with every field
         rows = [
-            (code(f.name), code(_said(kinds[f.name])), _default(f), told.get(f.name, ""))
+            (code(f.name), code(_said(kinds[f.name])), "" if made else _default(f), told[f.name])
             for f in fields
         ]
         yield from table(*filled(("field", "type", "default", ""), rows))

@@ -96,8 +96,11 @@ def server_codes() -> dict[str, set[int]]:
     """The codes the server's own refusals name in the source, with their statuses."""
     found: dict[str, set[int]] = {name: {status} for status, name in problems.CODES.items()}
     for _, status, name in _refusals():
-        if isinstance(name, ast.Constant) and isinstance(status, ast.Constant):
-            found.setdefault(name.value, set()).add(status.value)
+        match status, name:
+            case ast.Constant(value=int(number)), ast.Constant(value=str(text)):
+                found.setdefault(text, set()).add(number)
+            case _:
+                pass
     return found
 
 
@@ -118,11 +121,13 @@ def _refusals() -> Iterator[tuple[str, ast.expr, ast.expr | None]]:
     for path in sorted(SERVER.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             match node:
-                case ast.Call(func=ast.Name(id="Refusal"), args=[status, name, *_]):
-                    yield f"{path.name}:{node.lineno}", status, name
+                case ast.Call(func=ast.Name(id="Refusal"), args=[status, named, *_]):
+                    yield f"{path.name}:{node.lineno}", status, named
                 case ast.Call(func=ast.Name(id="problem"), args=[status, *_], keywords=given):
-                    name = next((one.value for one in given if one.arg == "code"), None)
-                    yield f"{path.name}:{node.lineno}", status, name
+                    said = next((one.value for one in given if one.arg == "code"), None)
+                    yield f"{path.name}:{node.lineno}", status, said
+                case _:
+                    pass
 
 
 def _tree() -> list[str]:

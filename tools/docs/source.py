@@ -18,7 +18,7 @@ PAGES: Mapping[str, Path] = {
 }
 PICTURES: Mapping[str, Path] = {"figures.png": RESULTS / "latest.png"}
 
-_PLACES = {path: name for name, path in (PAGES | PICTURES).items()}
+_PLACES = {path: name for name, path in {**PAGES, **PICTURES}.items()}
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 
 
