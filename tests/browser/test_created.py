@@ -34,6 +34,17 @@ def test_the_last_minutes_are_chosen_and_stay_in_the_address(
     expect(page).to_have_url(re.compile(r"tasks$"))
 
 
+def test_pages_follow_each_other_within_the_last_minutes(
+    visit: Visit, page: Page, site: Site
+) -> None:
+    first, *_ = [site.enqueue("scan", subscription=1) for _ in range(51)]
+    visit.open("tasks?kind=scan&within=15m")
+    expect(page.locator("tr[data-row]")).to_have_count(50)
+    page.get_by_role("button", name="Older").click()
+    expect(page.get_by_text(first)).to_be_visible()
+    expect(page).to_have_url(re.compile("within=15m&cursor="))
+
+
 def test_two_moments_bound_what_is_shown(visit: Visit, page: Page, site: Site) -> None:
     first, second, third = (site.enqueue("scan", subscription=1) for _ in range(3))
     since, until = created_at(site, second), created_at(site, third)

@@ -88,6 +88,9 @@ def test_no_text_is_too_faint(
     failed = site.enqueue("publish", text="503 Service Unavailable")
     site.act("POST", "lanes/thumbnails/pause", {"reason": "the disk is being changed"})
     waiting = site.enqueue("download", lane="thumbnails", subscription=1, keys=["sub:1"])
+    for action in ("pause", "cancel"):
+        task_id = site.enqueue("download", lane="thumbnails", subscription=2)
+        site.act("POST", f"tasks/{task_id}/{action}")
     running = site.enqueue("export")
     visit = Visit(browser, site, color_scheme=scheme, reduced_motion="reduce")
     page = visit.open()

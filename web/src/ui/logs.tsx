@@ -35,6 +35,8 @@ export function Logs({ task }: { task: TaskView }) {
   const [least, setLeast] = useState<Level>("debug");
   const [follows, setFollows] = useState(true);
   const all = log.lines.value;
+  const isOver = log.hearing.value === "over";
+  const hearing = connection.value === "lost" && !isOver ? "lost" : log.hearing.value;
   const wanted = text.trim().toLowerCase();
   const lines = useMemo(
     () =>
@@ -50,7 +52,7 @@ export function Logs({ task }: { task: TaskView }) {
     <Card
       title="Logs"
       class="logs"
-      aside={<Status hearing={log.hearing.value} shown={lines.length} of={all.length} />}
+      aside={<Status hearing={hearing} shown={lines.length} of={all.length} />}
     >
       {all.length > 0 && (
         <div class="log-tools">
@@ -72,7 +74,7 @@ export function Logs({ task }: { task: TaskView }) {
               </option>
             ))}
           </select>
-          {log.hearing.value !== "over" && (
+          {!isOver && (
             <label class="switch">
               <input
                 type="checkbox"
