@@ -28,7 +28,7 @@ _API = "opentelemetry.trace"
 _SCOPE = "taskyard"
 _FLUSH = 2_000  # milliseconds
 
-_known: tuple[TracerProvider, Tracer] | None = None
+_known: tuple[TracerProvider, Tracer | None] | None = None  # the last one that was met
 
 if "OTEL_PYTHON_TRACER_PROVIDER" in os.environ:  # names one that the API loads when it is asked
     with suppress(ImportError):
@@ -45,13 +45,11 @@ def _tracer_of(api: ModuleType) -> Tracer | None:
     global _known  # noqa: PLW0603 - a provider makes a new tracer at every call
     if not hasattr(api, "get_tracer_provider"):
         return None  # another thread is importing it
-    provider = api.get_tracer_provider()
-    if _known is not None and _known[0] is provider:
-        return _known[1]
-    if isinstance(provider, api.ProxyTracerProvider | api.NoOpTracerProvider):
-        return None
-    _known = provider, provider.get_tracer(_SCOPE)
-    return _known[1]
+    provider, known = api.get_tracer_provider(), _known
+    if known is None or known[0] is not provider:
+        nothing = isinstance(provider, api.ProxyTracerProvider | api.NoOpTracerProvider)
+        known = _known = provider, None if nothing else provider.get_tracer(_SCOPE)
+    return known[1]
 
 
 # --- what is enqueued ---
