@@ -161,6 +161,16 @@ async def test_workers_are_shown_and_drained(place: Place, api: httpx.AsyncClien
     assert (await api.post("/api/nodes/nonsuch/drain")).status_code == 404
 
 
+async def test_of_one_name_the_worker_that_was_started_last_is_drained(place: Place) -> None:
+    store = place.yard.store
+    died, lives = [await store.register(NewNode(id="n", kinds=(), slots=1)) for _ in range(2)]
+
+    assert (await place.yard.drain_node("n")).lease == lives
+
+    states = {node.lease: node.state for node in await place.yard.nodes()}
+    assert states == {died: NodeState.READY, lives: NodeState.DRAINING}
+
+
 async def test_the_yard_and_its_kinds(place: Place, api: httpx.AsyncClient) -> None:
     await created(api)
     yard = (await api.get("/api/yard")).json()

@@ -54,10 +54,11 @@ class OverviewVerbs(Ground):
         return await self._node(node_id)
 
     async def _node(self, node_id: str) -> Node:
-        found = next((node for node in await self.store.nodes() if node.id == node_id), None)
-        if found is None:
+        """As it was started last: one that died under this name may not have been rescued yet."""
+        found = [node for node in await self.store.nodes() if node.id == node_id]
+        if not found:
             raise NotFound(f"there is no worker {node_id}")
-        return found
+        return max(found, key=lambda node: node.lease)
 
     async def prune(
         self,
