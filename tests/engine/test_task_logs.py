@@ -372,6 +372,35 @@ async def test_what_the_store_did_not_take_is_tried_again(
     assert refused == 3
 
 
+async def test_what_no_store_takes_is_missing_and_nothing_else(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logbook, "EVERY", 0.01)
+    heard, refused = asyncio.Event(), asyncio.Event()
+
+    @yard.task()
+    async def talks(ctx: Context) -> None:
+        ctx.log.info("first")
+        await heard.wait()
+        ctx.log.info("strange")
+        await refused.wait()
+        ctx.log.info("last")
+
+    def refuse(pages: Sequence[LogPage]) -> None:
+        if any(line.text == "strange" for page in pages for line in page.lines):
+            refused.set()
+            raise ValueError("what is this?")
+
+    async with calls(yard, refuse), working(yard):
+        handle = await talks.enqueue()
+        await has_said(yard, handle, "first")
+        heard.set()
+        await handle.result(20)
+    first, gap, last = [text for _, text in await said(handle)]
+    assert (first, last) == ("first", "last")
+    assert gap.startswith("(1 line was dropped")
+
+
 async def test_what_is_said_by_a_lost_attempt_is_not_kept(yard: Yard) -> None:
     go_on = asyncio.Event()
     begun = asyncio.Event()

@@ -142,8 +142,9 @@ class LogBook:
                     log.warning("logs", error=str(error), attempts=len(pages))
                     return False
                 except Exception:
-                    log.exception("logs")  # no store will ever take these
-                    answers = [False] * len(pages)
+                    # No store will ever take these: they are missing, and the next ones count on.
+                    log.exception("logs")
+                    answers = [True] * len(pages)
                 for page, taken in zip(pages, answers, strict=True):
                     self._settled(page, taken)
         return True
@@ -166,7 +167,7 @@ class LogBook:
             yield pages
 
     def _settled(self, page: LogPage, taken: bool) -> None:
-        """Stored; or refused, for the attempt is over."""
+        """Done with; or refused, for the attempt is over."""
         with self._adding:
             said = self._logs.get(page.hold)
             if said is None:
