@@ -87,3 +87,19 @@ async def test_who_sees_the_past_sums_nothing_up() -> None:
             await other.execute(here.here(SUM_UP))
             assert await other.fetchval(here.here(ENTRIES)) == entries
         await check(here.store)
+
+
+async def test_an_entry_that_is_missing_is_made_up_for_when_something_is_pruned() -> None:
+    """As of tasks that the functions of an older release have ended while they were replaced."""
+    async with yard() as here:
+        await some_end(here.store, 6)
+        await here.value("DELETE FROM taskyard.completed")
+        ending = asyncio.create_task(some_end(here.store, 30))
+        while not ending.done():
+            audit = Mark("audit")
+            await asyncio.gather(
+                *(here.store.prune(Retention(), actor="ann", after=audit) for _ in range(3)),
+                here.value(SUM_UP),
+            )
+        await ending
+        await check(here.store)

@@ -13,6 +13,7 @@ PRUNE = (
 )
 PRUNE_AUDIT = "SELECT taskyard.prune_audit($1, $2, $3)"
 PRUNE_FIGURES = "SELECT taskyard.prune_figures($1, $2)"
+CORRECT = "SELECT taskyard.correct_completed()"
 
 
 async def prune(
@@ -28,7 +29,10 @@ async def prune(
     if mark.stage == AUDIT:
         lines = await database.value(PRUNE_AUDIT, clock, retention.audit_age, limit)
         await database.value(PRUNE_FIGURES, clock, retention.statistics_age)
-        return audit_step(mark, int(lines), limit)
+        step = audit_step(mark, int(lines), limit)
+        if step.mark is None:
+            await database.value(CORRECT)
+        return step
     ages = retention.ages(State(mark.stage))
     at, _, no = mark.place.partition(":")
     row = await database.row(
