@@ -91,6 +91,24 @@ async def test_errors_are_told_with_their_stack_and_what_becomes_of_the_task(
     assert last[2]["seconds"] >= 0
 
 
+@pytest.mark.spec("security-10", part="logs")
+async def test_an_error_that_repeats_a_secret_is_logged_without_it(
+    yard: Yard, caplog: pytest.LogCaptureFixture
+) -> None:
+    @yard.task(retry=Retry.never())
+    async def log_in(password: str, secret_number: int, *, with_token: bool) -> None:
+        raise LookupError(f"{password} and {secret_number} are not known: {with_token}")
+
+    async with working(yard):
+        handle = await log_in.enqueue("hunter2", 987654, with_token=True)
+        await ended(handle)
+
+    [(_, _, fields)] = told(caplog, handle.id)
+    assert fields["error"] == "LookupError: *** and *** are not known: True"
+    assert "LookupError: *** and ***" in fields["stack"]
+    assert "hunter2" not in caplog.text
+
+
 @pytest.mark.spec("lifecycle-17")
 async def test_every_way_to_leave_running_is_told(
     yard: Yard, caplog: pytest.LogCaptureFixture

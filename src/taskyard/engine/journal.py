@@ -9,9 +9,10 @@ from typing import Any
 from taskyard.domain.outcome import Died, Failed, Outcome, Paused, Verdict
 from taskyard.domain.state import Reason, State
 from taskyard.domain.task import Enqueue, Enqueued, NewTask, Refused
-from taskyard.engine.job import Job
+from taskyard.engine.job import MAX_MESSAGE, MAX_STACK, Job
 from taskyard.engine.log import logger
 from taskyard.engine.redact import redacted
+from taskyard.engine.veil import Veil
 
 log = logger("task")
 _plain = logging.getLogger("taskyard.task")
@@ -49,15 +50,18 @@ def finished(job: Job, outcome: Outcome, verdict: Verdict) -> None:
     """Its body has ended, and this is to become of the task."""
     if isinstance(outcome, BAD):
         level = log.error if verdict.state is State.FAILED else log.warning
+        veil, error = Veil.of(job.claimed.payload), outcome.error
+        message = veil.text(error.message, cut=len(error.message) >= MAX_MESSAGE)
+        stack = veil.text(error.stack, cut=len(error.stack) >= MAX_STACK)
         level(
             "failed",
             **_about(job),
             state=verdict.state.value,
             reason=(outcome.reason if isinstance(outcome, Failed) else Reason.LOST).value,
-            error=f"{outcome.error.type}: {outcome.error.message}",
+            error=f"{error.type}: {message}",
             seconds=round(job.ran, 6),
             **({} if verdict.delay is None else {"again_in": verdict.delay}),
-            **({"stack": outcome.error.stack} if outcome.error.stack else {}),
+            **({"stack": stack} if stack else {}),
         )
     elif _plain.isEnabledFor(logging.DEBUG):
         reason = "paused" if isinstance(outcome, Paused) else verdict.reason.value

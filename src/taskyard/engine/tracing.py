@@ -169,7 +169,7 @@ class Run:
     def end(self, how: str, error: TaskError | None = None) -> None:
         self._span.set_attribute("taskyard.outcome", how)
         if error is not None:
-            veil = Veil(_plain(self._claimed.payload))
+            veil = Veil.of(self._claimed.payload)
             message, stack = (
                 veil.text(redacted_text(text), cut=True) for text in (error.message, error.stack)
             )
@@ -272,9 +272,3 @@ def _record(span: Span, kind: str, message: str, stack: str = "") -> None:
     span.add_event("exception", {**about, "exception.stacktrace": stack} if stack else about)
     span.set_attribute("error.type", kind)
     span.set_status(StatusCode.ERROR, f"{kind}: {message}")
-
-
-def _plain(payload: str) -> object:
-    with suppress(msgspec.DecodeError, RecursionError):
-        return msgspec.json.decode(payload)
-    return None

@@ -1,9 +1,11 @@
-"""Hides in what is shown of a task what it was given in secret."""
+"""Hiding what a task was given in secret wherever it comes up again."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Self
+
+import msgspec
 
 from taskyard.engine.redact import HIDDEN, is_secret, without_logins, without_secrets
 
@@ -13,11 +15,17 @@ _CUT_LOGIN = re.compile(r"(?<=://)([^/\s:@]*):[^/\s@]+$")
 
 
 class Veil:
-    """Hides what a task was given in secret, also where it comes up again: in its result, in an
-    error, in a note."""
+    """Of one task: for its result, its errors, its notes and what is logged of it."""
 
     def __init__(self, payload: Any) -> None:
         self._secrets = sorted(_secrets_in(payload), key=len, reverse=True)
+
+    @classmethod
+    def of(cls, payload: str) -> Self:
+        try:
+            return cls(msgspec.json.decode(payload))
+        except (msgspec.DecodeError, RecursionError):
+            return cls(None)
 
     def value(self, value: Any) -> Any:
         shown = without_secrets(value)
@@ -57,14 +65,16 @@ def _without_part(text: str, secret: str) -> str:
 
 
 def _secrets_in(value: Any) -> set[str]:
-    """The texts below a secret name."""
+    """The texts and numbers below a secret name."""
     found: set[str] = set()
     todo: list[tuple[Any, bool]] = [(value, False)]
     while todo:
         one, hidden = todo.pop()
         match one:
-            case str() if hidden and len(one) >= SHORTEST_SECRET:
-                found.add(one)
+            case bool():
+                pass
+            case str() | int() if hidden and len(str(one)) >= SHORTEST_SECRET:
+                found.add(str(one))
             case dict():
                 todo += [(inner, hidden or is_secret(name)) for name, inner in one.items()]
             case list():

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from taskyard.domain.clock import Instant, as_datetime
+from taskyard.engine.redact import HIDDEN, is_secret
 from taskyard.options import instant
 from taskyard.server.gate import SLASH
 from taskyard.server.problems import Refusal
@@ -48,3 +49,20 @@ def json_of(text: str | None) -> Any:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return text
+
+
+def is_hidden_in(value: Any) -> bool:
+    """Whether a secret is there as it is shown, not as it is."""
+    todo: list[tuple[Any, bool]] = [(value, False)]
+    while todo:
+        match todo.pop():
+            case str() as text, secret:
+                if (secret and text == HIDDEN) or f":{HIDDEN}@" in text:
+                    return True
+            case dict() as inner, secret:
+                todo += [(one, secret or is_secret(name)) for name, one in inner.items()]
+            case list() as inner, secret:
+                todo += [(one, secret) for one in inner]
+            case _:
+                pass
+    return False
