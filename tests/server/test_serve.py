@@ -6,6 +6,7 @@ import json
 import shlex
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -144,8 +145,18 @@ BAD = {
     "half of TLS": (("app:yard", "--tls-cert", "app.py"), 6),
     "no such file": (("app:yard", "--tls-cert", "no.pem", "--tls-key", "no.key"), 6),
     "no certificate": (("app:yard", "--tls-cert", "app.py", "--tls-key", "app.py"), 6),
+    "no address": (("app:yard", "--host", ""), 6),
     "no such address": (("app:yard", "--host", "203.0.113.1.1"), 6),
 }
+
+
+def test_the_first_token_is_shown_by_the_first_start_that_works(taskyard: Program) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = taskyard.try_to("serve", "app:yard", "--port", str(taken.getsockname()[1]))
+    assert (done.code, done.complaint.startswith("error: cannot listen")) == (6, True)
+    served = Served(taskyard)
+    said = served.end(signal.SIGTERM)
+    assert (taskyard.folder / ".taskyard" / "admin-token").read_text().strip() in said
 
 
 @pytest.mark.parametrize(("args", "code"), BAD.values(), ids=BAD)

@@ -39,6 +39,8 @@ class Bind(msgspec.Struct, frozen=True, kw_only=True):
     tls_key: Path | None = None
 
     def check(self) -> None:
+        if not self.host:
+            raise ConfigurationError("the address to listen at is empty; 0.0.0.0 stands for all")
         if not 0 <= self.port <= 65_535:
             raise ConfigurationError(f"a port is from 0 to 65535, not {self.port}")
         if (self.tls_cert is None) != (self.tls_key is None):
@@ -83,7 +85,7 @@ async def serve(
     does the upkeep, as a node that serves no kind. Says with which code the process should end."""
     bind.check()
     server = create_app(yard, _with_names(config, bind))
-    first = _first_token(server, bind)
+    _check_tokens(server, bind)
     sock = _listening(bind)
     if not (bind.is_loopback or bind.is_tls):
         log.warning("others can read what is sent: no TLS", host=bind.host)
@@ -96,7 +98,7 @@ async def serve(
             async with server:
                 answering = asyncio.create_task(http.serve([sock]), name="taskyard-http")
                 answering.add_done_callback(lambda _: stopped.set())
-                tell(Told(_url(bind, sock), first, server.keyring.first_file))
+                tell(Told(_url(bind, sock), _first_token(server, bind), server.keyring.first_file))
                 gc.freeze()  # what is there from the beginning stays: it need not be looked through
                 try:
                     code = await node.run_until(stopped)
@@ -144,16 +146,18 @@ def _with_names(config: ServerConfig, bind: Bind) -> ServerConfig:
     )
 
 
-def _first_token(server: Server, bind: Bind) -> str | None:
-    """Nobody could log in without one. Where others could reach the server, it is not made up."""
-    if bind.is_loopback:
-        return server.keyring.first()
-    if not server.keyring.issued():
+def _check_tokens(server: Server, bind: Bind) -> None:
+    if not (bind.is_loopback or server.keyring.issued()):
         raise ConfigurationError(
             f"{bind.host} can be reached by others, and there is no token yet: "
             "make one first with `taskyard token add NAME --role admin`"
         )
-    return None
+
+
+def _first_token(server: Server, bind: Bind) -> str | None:
+    """Nobody could log in without one. Where others could reach the server, it is not made up. Made
+    when all else is well: it is shown only once."""
+    return server.keyring.first() if bind.is_loopback else None
 
 
 def _listening(bind: Bind) -> socket.socket:
