@@ -162,9 +162,10 @@ async def test_names_of_this_host_are_known(place: Place, host: str) -> None:
 
 
 async def test_more_hosts_can_be_allowed(tmp_path: Path) -> None:
-    place = Place(tmp_path, allowed_hosts=("yard.example",))
-    answer = await place.caller(None).get("/healthz", headers={"Host": "yard.example:443"})
-    assert answer.status_code == 200
+    place = Place(tmp_path, allowed_hosts=("yard.example", "Other.example:8443"))
+    for host in ("yard.example:443", "other.example", "other.example:8443"):
+        answer = await place.caller(None).get("/healthz", headers={"Host": host})
+        assert answer.status_code == 200
     await place.close()
 
 

@@ -13,11 +13,12 @@ import pytest
 from rich.pretty import pretty_repr
 
 from taskyard.domain.errors import ConfigurationError, InvalidOption, NotFound
+from taskyard.server import keyring
 from taskyard.server.api.session import Login
 from taskyard.server.api.tokens import MadeToken
 from taskyard.server.config import ServerConfig
 from taskyard.server.gate import Headers
-from taskyard.server.keyring import Keyring
+from taskyard.server.keyring import LIST, Keyring
 from taskyard.server.roles import Role
 from taskyard.server.run import Told
 from taskyard.server.tokens import Signer
@@ -152,6 +153,40 @@ def test_a_list_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "tokens.json").write_text("nonsense")
     with pytest.raises(ConfigurationError, match=r"tokens\.json"):
         keyring.issued()
+
+
+async def test_while_the_list_cannot_be_read_nobody_is_let_in(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyring, "LOOK_AGAIN", 0.0)
+    caller = place.server.keyring.read(place.tokens[Role.VIEWER])
+    assert caller is not None
+    tokens = place.config.folder / LIST
+    whole = tokens.read_bytes()
+    tokens.write_text("nonsense")
+    answer = await place.caller(Role.ADMIN).get("/api/me")
+    assert (answer.status_code, answer.json()["code"]) == (503, "configuration")
+    assert str(place.config.folder) not in answer.text
+    assert not place.server.keyring.still_good(caller)
+    assert (await place.caller(None).get("/healthz")).status_code == 200
+    tokens.write_bytes(whole)
+    assert (await place.caller(Role.ADMIN).get("/api/me")).status_code == 200
+    assert place.server.keyring.still_good(caller)
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "lock").mkdir()
+    with pytest.raises(ConfigurationError, match="lock cannot be used: Is a directory"):
+        Keyring(tmp_path)
+
+
+@pytest.mark.spec("security-18")
+async def test_without_a_note_of_it_no_token_is_made(place: Place) -> None:
+    before = place.server.keyring.issued()
+    await place.yard.close()
+    answer = await place.caller(Role.ADMIN).post("/api/tokens", json={"name": "x", "role": "admin"})
+    assert answer.status_code == 503
+    assert place.server.keyring.issued() == before
 
 
 @pytest.mark.spec("security-6")

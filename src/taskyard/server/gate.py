@@ -12,12 +12,16 @@ from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 import msgspec
 
+from taskyard.domain.errors import ConfigurationError
+from taskyard.engine.log import logger
 from taskyard.server import limits
 from taskyard.server.config import LOOPBACK_HOSTS
 from taskyard.server.keyring import Keyring
-from taskyard.server.problems import MEDIA_TYPE, Problem, Refusal, problem
+from taskyard.server.problems import MEDIA_TYPE, RETRY_AFTER, Problem, Refusal, problem
 from taskyard.server.roles import Caller
 from taskyard.settings import Discreet
+
+log = logger("server")
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -109,7 +113,7 @@ class Gate:
     def __init__(self, inner: App, keyring: Keyring, allowed_hosts: Iterable[str] = ()) -> None:
         self._inner = inner
         self._keyring = keyring
-        self._hosts = frozenset(host.lower() for host in (*LOOPBACK_HOSTS, *allowed_hosts))
+        self._hosts = frozenset(map(_without_port, (*LOOPBACK_HOSTS, *allowed_hosts)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match scope["type"]:
@@ -127,9 +131,13 @@ class Gate:
         found = self._refusal(scope, headers) or self._unreadable(path)
         caller = None
         if found is None:
-            caller = self._caller(headers)
-            if caller is None and not is_open(path):
-                found = problem(401, "send a token: Authorization: Bearer ty1_…")
+            try:
+                caller = self._caller(headers)
+            except ConfigurationError as error:
+                log.error("tokens", error=str(error))
+                found = problem(503, "tokens cannot be checked now", code=error.code)
+        if found is None and caller is None and not is_open(path):
+            found = problem(401, "send a token: Authorization: Bearer ty1_…")
         if found is None and scope["method"] not in SAFE:
             found = _foreign(scope, headers, caller)
         if found is not None:
@@ -248,6 +256,8 @@ async def tell(said: Problem, send: Send) -> None:
     ]
     if said.status == 401:
         headers.append((b"www-authenticate", b'Bearer realm="taskyard"'))
+    if said.status == 503:
+        headers.append((b"retry-after", RETRY_AFTER.encode()))
     await send({"type": "http.response.start", "status": said.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 

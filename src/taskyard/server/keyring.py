@@ -58,8 +58,11 @@ class Keyring:
         return None if caller is None or self._is_revoked(caller) else caller
 
     def still_good(self, caller: Caller) -> bool:
-        """For those who stay connected."""
-        return not has_expired(caller) and not self._is_revoked(caller)
+        """For those who stay connected; not if that cannot be told."""
+        try:
+            return not has_expired(caller) and not self._is_revoked(caller)
+        except ConfigurationError:
+            return False
 
     def _is_revoked(self, caller: Caller) -> bool:
         now = time.monotonic()
@@ -84,18 +87,20 @@ class Keyring:
             return msgspec.json.decode(self._list.read_bytes(), type=list[Issued])
         except FileNotFoundError:
             return []
+        except OSError as error:
+            raise ConfigurationError(f"{self._list} cannot be read: {error.strerror}") from None
         except msgspec.MsgspecError as error:
             raise ConfigurationError(f"{self._list} cannot be read: {error}") from None
 
     # --- changing ---
 
     def issue(self, name: str, role: Role, *, days: float | None, by: str) -> tuple[str, Issued]:
-        token, made = self._made(name, role, days, by)
-        with self._locked():
-            self._keep([*self.issued(), made])
+        token, made = self.sign(name, role, days=days, by=by)
+        self.keep(made)
         return token, made
 
-    def _made(self, name: str, role: Role, days: float | None, by: str) -> tuple[str, Issued]:
+    def sign(self, name: str, role: Role, *, days: float | None, by: str) -> tuple[str, Issued]:
+        """A token that is not in the list yet."""
         token, caller = self._signer.make(name, role, days=days)
         made = Issued(
             id=caller.id,
@@ -107,6 +112,10 @@ class Keyring:
         )
         return token, made
 
+    def keep(self, made: Issued) -> None:
+        with self._locked():
+            self._write_list([*self.issued(), made])
+
     def revoke(self, token_id: str, *, by: str) -> Issued:
         with self._locked():
             every = {one.id: one for one in self.issued()}
@@ -116,7 +125,7 @@ class Keyring:
                 every[token_id] = msgspec.structs.replace(
                     every[token_id], revoked_at=int(time.time()), revoked_by=by
                 )
-                self._keep(list(every.values()))
+                self._write_list(list(every.values()))
         self._looked = 0.0
         return every[token_id]
 
@@ -125,9 +134,9 @@ class Keyring:
         with self._locked():
             if self.issued():
                 return None
-            token, made = self._made("first", Role.ADMIN, None, "system")
+            token, made = self.sign("first", Role.ADMIN, days=None, by="system")
             _write(self.first_file, f"{token}\n".encode())
-            self._keep([made])
+            self._write_list([made])
         return token
 
     @property
@@ -147,17 +156,20 @@ class Keyring:
         with self._locked():
             if not path.exists():
                 _write(path, secrets.token_hex(32).encode() + b"\n")
-        if stat.S_IMODE(path.stat().st_mode) & 0o077:
-            raise ConfigurationError(f"{path} can be read by others; run: chmod 600 {path}")
-        return path.read_bytes().strip()
+        with _told(path):
+            if stat.S_IMODE(path.stat().st_mode) & 0o077:
+                raise ConfigurationError(f"{path} can be read by others; run: chmod 600 {path}")
+            return path.read_bytes().strip()
 
-    def _keep(self, issued: list[Issued]) -> None:
+    def _write_list(self, issued: list[Issued]) -> None:
         _write(self._list, msgspec.json.format(msgspec.json.encode(issued)))
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         """One who changes at a time, of all processes."""
-        lock = os.open(self._folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        path = self._folder / "lock"
+        with _told(path):
+            lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
@@ -168,9 +180,19 @@ class Keyring:
 def _write(path: Path, content: bytes) -> None:
     """Wholly or not at all, and never readable by others."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    opened = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    with os.fdopen(opened, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
+    with _told(path):
+        opened = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        with os.fdopen(opened, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """What the system says of a file, in words for whoever set it up."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be used: {error.strerror}") from None
