@@ -54,6 +54,33 @@ async def test_the_cookie_is_for_the_prefix_alone(
     assert "Path=/tools/yard" in answer.headers["Set-Cookie"]
 
 
+async def test_the_cookie_comes_back_whatever_the_prefix_is_called(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    app = FastAPI()
+    app.mount("/my yard; Domain=x", place.server)
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url=BASE) as browser:
+        below = "/my%20yard%3B%20Domain%3Dx/api"
+        body = {"token": place.tokens[Role.VIEWER]}
+        assert (await browser.post(f"{below}/login", json=body)).status_code == 200
+        assert (await browser.get(f"{below}/me")).json()["role"] == "viewer"
+        assert (await browser.get("/other")).request.headers.get("Cookie") is None
+    await place.close()
+
+
+async def test_it_is_alive_while_there_is_no_store(tmp_path: Path) -> None:
+    place = Place(tmp_path, url=f"sqlite:///{tmp_path}/nonsuch/yard.db")
+    stranger = place.caller(None)
+    assert (await stranger.get("/healthz")).status_code == 200
+    for path in ("/readyz", "/api/yard"):
+        answer = await stranger.get(path)
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+        assert answer.headers["Content-Type"] == "application/problem+json"
+    (tmp_path / "nonsuch").mkdir()
+    assert (await stranger.get("/readyz")).status_code == 200
+    await place.close()
+
+
 async def test_it_starts_with_the_lifespan_of_another(tmp_path: Path) -> None:
     place = Place(tmp_path)
 

@@ -17,7 +17,7 @@ from litestar.openapi.spec import Components, SecurityScheme
 from litestar.routes import HTTPRoute
 
 import taskyard
-from taskyard.domain.errors import StoreError, TaskyardError
+from taskyard.domain.errors import TaskyardError
 from taskyard.engine.log import logger
 from taskyard.engine.redact import without_logins
 from taskyard.server import dashboard, docs, health, limits, problems
@@ -43,7 +43,7 @@ from taskyard.server.asks import ROLE, actor_of, allowed
 from taskyard.server.config import ServerConfig
 from taskyard.server.feed import Feed
 from taskyard.server.following import Following
-from taskyard.server.gate import COOKIE, Gate, Receive, Scope, Send, tell
+from taskyard.server.gate import COOKIE, Gate, Receive, Scope, Send, own_path, tell
 from taskyard.server.keyring import Keyring
 from taskyard.server.metrics import Metrics, metrics_page
 from taskyard.server.oldest import Oldest
@@ -90,10 +90,11 @@ class Server:
         if not self._started and scope["type"] == "http":
             try:
                 await self.start()
-            except StoreError as error:
+            except TaskyardError as error:
                 log.error("cannot start", error=without_logins(str(error)))
-                await tell(problem(503, "the store does not answer", code=error.code), send)
-                return
+                if own_path(scope)[1] != health.ALIVE:  # which is no matter of the store
+                    await tell(problem(503, "the store cannot be used", code=error.code), send)
+                    return
         await self._gate(scope, receive, send)
 
     async def start(self) -> None:

@@ -11,6 +11,7 @@ from taskyard.domain.errors import StoreError
 from taskyard.server.asks import TheYard, anybody
 from taskyard.server.problems import Refusal
 
+ALIVE = "/healthz"
 PATIENCE = 5.0  # seconds
 
 
@@ -18,7 +19,7 @@ class Health(msgspec.Struct, frozen=True):
     status: str
 
 
-@get("/healthz", opt=anybody, tags=["health"], security=[], summary="Whether it is alive")
+@get(ALIVE, opt=anybody, tags=["health"], security=[], summary="Whether it is alive")
 async def healthz() -> Health:
     return Health("alive")
 

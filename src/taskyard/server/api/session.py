@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import msgspec
 from litestar import Request, Response, Router, get, post
@@ -80,7 +81,7 @@ def _cookie(
 ) -> Cookie:
     return Cookie(
         COOKIE,
-        path=request.scope.get(ROOT) or "/",  # type: ignore[arg-type] # put there by the gate
+        path=quote(str(request.scope.get(ROOT) or "/")),  # as browsers write the path they ask for
         value=token,
         max_age=seconds,
         httponly=True,
