@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -14,6 +15,7 @@ from taskyard.domain.clock import seconds
 from taskyard.domain.node import NewNode
 from taskyard.domain.statistics import HOUR, RUN, RUN_SUM, WAIT, WAIT_SUM, Count, bucket_of
 from taskyard.domain.task import Task, TaskQuery
+from taskyard.server import metrics
 from taskyard.server.lately import Lately
 from taskyard.server.sampler import Sampler
 from taskyard.server.totals import Totals
@@ -213,6 +215,24 @@ async def test_a_lost_lease_is_counted(place: Place, api: httpx.AsyncClient) -> 
     await place.yard.store.claim(ClaimRequest(lease=lease, number=1, room=1))
     await place.yard.store.rescue([lease], ended=False)
     assert figures((await api.get("/metrics")).text)["taskyard_leases_lost_total", ()] == 1
+
+
+async def test_lost_leases_are_counted_once_however_many_ask_and_whatever_else_was_done(
+    place: Place, api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "PIECE", 2)
+    await api.get("/metrics")
+    for number in range(3):
+        node = NewNode(id=f"n{number}", kinds=("greet",), slots=1)
+        await created(api)
+        lease = await place.yard.store.register(node)
+        await place.yard.store.claim(ClaimRequest(lease=lease, number=1, room=1))
+        await place.yard.store.rescue([lease], ended=False)
+        await api.patch("/api/lanes/x", json={"capacity": number})
+    answers = await asyncio.gather(*(api.get("/metrics") for _ in range(4)))
+    counts = [figures(answer.text)["taskyard_leases_lost_total", ()] for answer in answers]
+    assert max(counts) == 3
+    assert figures((await api.get("/metrics")).text)["taskyard_leases_lost_total", ()] == 3
 
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "server.md").read_text("utf-8")

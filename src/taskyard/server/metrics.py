@@ -25,7 +25,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from taskyard.domain.lane import Audited, Lane
+from taskyard.domain.lane import Lane
 from taskyard.domain.node import Node
 from taskyard.domain.statistics import RUN, RUN_SUM, WAIT, WAIT_SUM, Count, time_of
 from taskyard.server.asks import viewer
@@ -40,6 +40,7 @@ BOUNDS = (
 )  # fmt: skip
 LAG_EVERY = 0.5  # seconds
 RESCUE = "rescue"
+PIECE = 500  # lines of the audit trail read at once
 
 
 class Metrics:
@@ -72,6 +73,7 @@ class Metrics:
         )
         self._process = psutil.Process()
         self._audited: int | None = None
+        self._counting = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
     def watch(self, stalls: Callable[[], int]) -> None:
@@ -104,22 +106,30 @@ class Metrics:
         yard.counts = counts_of(await self._totals.look(await self._store.now()))
         yard.ages = await self._oldest.ages(yard.lanes)
         yard.paused = await self._store.yard_paused() is not None
-        yard.lost += await self._rescued()
+        await self._count_rescues()
         with self._process.oneshot():
             times = self._process.cpu_times()
             self._cpu.set(times.user + times.system)
             self._memory.set(self._process.memory_info().rss)
         return generate_latest(self._registry)
 
-    async def _rescued(self) -> int:
+    async def _count_rescues(self) -> None:
         """Leases that others had to end since the last look, from the audit trail."""
-        lines = await self._store.audit(limit=500)
-        before, self._audited = self._audited, lines[0].no if lines else 0
-        return 0 if before is None else sum(_is_rescue(line) for line in lines if line.no > before)
+        async with self._counting:
+            lines = await self._store.audit(limit=1)
+            newest = lines[0].no if lines else 0
+            if self._audited is not None:
+                rescues = await self._rescues_between(self._audited, newest)
+                self._yard.lost += rescues
+            self._audited = newest
 
-
-def _is_rescue(line: Audited) -> bool:
-    return line.action == RESCUE
+    async def _rescues_between(self, last: int, newest: int) -> int:
+        found, before = 0, newest + 1
+        while before > last + 1:
+            lines = await self._store.audit(limit=PIECE, before=before)
+            found += sum(line.action == RESCUE for line in lines if line.no > last)
+            before = lines[-1].no if lines else 0
+        return found
 
 
 class _Yard(Collector):
