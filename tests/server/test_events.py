@@ -141,6 +141,14 @@ def test_a_place_is_given_back_once() -> None:
     assert places.open == 1
 
 
+def test_a_number_of_another_server_is_not_taken_for_ours() -> None:
+    one, other = Feed(), Feed()
+    for feed in (one, other):
+        for _ in range(500):
+            feed.publish("tasks", {})
+    assert one.since(other.last - 250) is None
+
+
 def test_the_feed_keeps_so_many() -> None:
     feed = Feed(kept=2)
     begun = feed.last

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
+import secrets
 from collections import deque
 from typing import Any
 
@@ -28,8 +28,9 @@ class Event(msgspec.Struct, frozen=True):
 class Feed:
     def __init__(self, kept: int = KEPT) -> None:
         self._kept: deque[Event] = deque(maxlen=kept)
-        # Numbers grow over restarts too: a watcher of the last life is not taken for one of this.
-        self.last = int(time.time() * 1000)
+        # Somewhere: a watcher of an earlier life, or of a server beside this one, whose number it
+        # brings, is not taken for one of ours.
+        self.last = secrets.randbits(32) << 20
         self._news = asyncio.Event()
         self.is_over = False
 
