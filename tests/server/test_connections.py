@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from taskyard.server import limits
+from taskyard.server.api import events
+from taskyard.server.roles import Role
 from tests.server.listening import listening, watching
 from tests.server.place import Place
 
@@ -61,6 +63,31 @@ async def test_who_is_answered_for_long_is_not_cut_off(
     async with listening(place) as base, watching(place, base) as watcher:
         for _ in range(2):
             await watcher.until("stats")
+
+
+@pytest.mark.spec("security-11", part="HTTP")
+async def test_whoever_does_not_read_is_not_waited_for(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "ANSWER_PATIENCE", 0.05)
+    left = asyncio.Event()
+    leave = events.Place.leave
+
+    def leaving(seat: events.Place) -> None:
+        leave(seat)
+        left.set()
+
+    monkeypatch.setattr(events.Place, "leave", leaving)
+    shown = f"Authorization: Bearer {place.tokens[Role.VIEWER]}\r\n\r\n"
+    async with listening(place) as base:
+        reader, writer = await connected(base)
+        writer.write(b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n" + shown.encode())
+        await reader.readuntil(b"retry:")
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        for _ in range(20):
+            place.server.feed.publish("tasks", {"ids": ["x" * 1_000_000]})
+        await left.wait()
+        writer.close()
 
 
 @pytest.mark.spec("security-11", part="HTTP")

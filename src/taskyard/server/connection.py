@@ -16,8 +16,11 @@ from taskyard.server.together import Together
 
 
 class Connection(H11Protocol):
-    """Closed if the next request is not there, head and body, in time. Whoever says nothing, or a
-    byte now and then, would else keep a place for ever that others wait for."""
+    """Closed if the next request is not there, head and body, in time, and if nobody reads the
+    answer. Whoever says nothing, or a byte now and then, or does not listen, would else keep a
+    place for ever that others wait for."""
+
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(Together(transport, self.loop))
@@ -26,7 +29,21 @@ class Connection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
+        self._is_read()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self.loop.call_later(limits.ANSWER_PATIENCE, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._is_read()
+        super().resume_writing()
+
+    def _is_read(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def on_response_complete(self) -> None:
         super().on_response_complete()

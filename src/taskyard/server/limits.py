@@ -12,6 +12,7 @@ MAX_SEARCHES = 4  # pages of MAX_PAGE that a search by text goes through
 MAX_OPENED = 50  # tasks of a page whose long payload is read, to know what to hide
 MAX_CONNECTIONS = 1000  # open at once, at a server that runs by itself
 REQUEST_PATIENCE = 30.0  # seconds in which a whole request has to come, at such a server
+ANSWER_PATIENCE = 60.0  # seconds in which some of an answer that waits has to be read
 MAX_STREAMS = 100  # event streams open at once, of all callers
 MAX_NUMBER = 2**63 - 1  # of a row: what every store can compare with
 MAX_MARK = 2**31 - 1  # of an attempt, and of a line of its log
