@@ -6,8 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
+from taskyard.domain.cron import Cron
 from taskyard.domain.node import NewNode, NodeState
 from taskyard.server.roles import Role
 from tests.server.place import Place
@@ -151,6 +153,62 @@ async def test_crons_are_edited_at_run_time(api: httpx.AsyncClient) -> None:
         assert (await api.request(method, f"/api/crons/{path}")).status_code == 404
 
 
+@pytest.mark.spec("lifecycle-18")
+async def test_what_is_not_said_of_a_cron_stays(place: Place, api: httpx.AsyncClient) -> None:
+    params = {"message": "x", "password": "hunter2"}
+    task = place.yard.kind("fail").options(lane="mail", priority=8, key="k", timeout=7)
+    await place.yard.set_cron("c", "0 3 * * *", task.new(**params), timezone="Europe/Paris")
+    await api.post("/api/crons/c/pause")
+
+    async def kept() -> Cron:
+        [entry] = await place.yard.crons()
+        return entry.cron
+
+    before = await kept()
+    answer = await api.patch("/api/crons/c", json={"schedule": "0 4 * * *"})
+    assert (answer.status_code, answer.json()["params"]["password"]) == (200, "***")
+    assert await kept() == msgspec.structs.replace(before, schedule="0 4 * * *")
+
+    shown = answer.json()["params"]
+    answer = await api.patch("/api/crons/c", json={"params": shown, "priority": 9, "lane": "post"})
+    assert answer.status_code == 200
+    after = (await kept()).task
+    assert msgspec.json.decode(after.payload) == params
+    assert (after.lane, after.priority, after.keys, after.timeout) == ("post", 9, ("k",), 7)
+
+    elsewhere = await api.patch("/api/crons/c", json={"params": {**shown, "message": "y"}})
+    assert (elsewhere.status_code, elsewhere.json()["code"]) == (422, "hidden")
+    anew = {"message": "y", "password": "hunter3"}
+    assert (await api.patch("/api/crons/c", json={"params": anew})).status_code == 200
+    assert msgspec.json.decode((await kept()).task.payload) == anew
+    assert (await kept()).task.keys == ("k",)
+
+    other = {"kind": "greet", "params": {"name": "x"}}
+    assert (await api.patch("/api/crons/c", json=other)).json()["lane"] == "default"
+    assert (await kept()).paused
+    for wrong in ({"kind": "nonsuch"}, {"params": {}}, {"priority": 0}, {"schedule": ""}, {"x": 1}):
+        assert (await api.patch("/api/crons/c", json=wrong)).status_code == 422
+    assert (await api.patch("/api/crons/nonsuch", json={})).status_code == 404
+
+
+@pytest.mark.spec("security-10")
+@pytest.mark.parametrize(
+    "params", [{"password": "***"}, {"message": "https://ada:***@example.org/"}], ids=str
+)
+async def test_a_secret_as_it_is_shown_is_not_taken_for_one(
+    api: httpx.AsyncClient, params: dict[str, str]
+) -> None:
+    body = {"kind": "fail", "params": params}
+    for answer in (
+        await api.post("/api/tasks", json=body),
+        await api.post("/api/tasks/bulk", json={"tasks": [body]}),
+        await api.put("/api/crons/c", json={**body, "schedule": "0 4 * * *"}),
+    ):
+        assert (answer.status_code, answer.json()["code"]) == (422, "hidden")
+    stars = {"kind": "fail", "params": {"message": "***"}}
+    assert (await api.post("/api/tasks", json=stars)).status_code == 201
+
+
 async def test_workers_are_shown_and_drained(place: Place, api: httpx.AsyncClient) -> None:
     await place.yard.store.register(NewNode(id="n/1", kinds=("greet",), slots=3))
     [node] = (await api.get("/api/nodes")).json()["items"]
@@ -185,6 +243,35 @@ async def test_the_yard_and_its_kinds(place: Place, api: httpx.AsyncClient) -> N
         "additionalProperties": False,
     }
     assert kinds["download"]["timeout"] == 1800
+
+
+class Login(msgspec.Struct):
+    user: str = "ada"
+    password: str = "hunter2"
+
+
+@pytest.mark.spec("security-10")
+async def test_a_secret_that_is_a_default_is_not_published(
+    place: Place, api: httpx.AsyncClient
+) -> None:
+    @place.yard.task()
+    async def fetch(
+        *,
+        token: str = "t0ken",
+        url: str = "https://ada:l0gin@example.org/",
+        login: Login = Login(),  # noqa: B008 - what a user may write
+        properties: dict[str, int] | None = None,
+        pages: int = 3,
+    ) -> None: ...
+
+    text = (await api.get("/api/kinds")).text
+    assert [word for word in ("t0ken", "l0gin", "hunter2") if word in text] == []
+    kinds = {
+        one["name"]: one["parameters"] for one in (await api.get("/api/kinds")).json()["items"]
+    }
+    assert kinds["fetch"]["required"] == []
+    assert kinds["fetch"]["properties"]["pages"]["default"] == 3
+    assert kinds["fetch"]["$defs"]["Login"]["properties"]["user"]["default"] == "ada"
 
 
 @pytest.mark.spec("lifecycle-15", part="HTTP")

@@ -115,6 +115,13 @@ async def test_sending_it_again_is_safe(api: httpx.AsyncClient) -> None:
     assert both.status_code == 422
 
 
+async def test_an_empty_idempotency_key_is_no_key(api: httpx.AsyncClient) -> None:
+    body = {"kind": "greet", "params": {"name": "x"}}
+    answer = await api.post("/api/tasks", json=body, headers={"Idempotency-Key": ""})
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
+    assert (await api.get("/api/tasks")).json()["items"] == []
+
+
 async def test_a_dedup_key_answers_with_the_task_that_keeps_it(api: httpx.AsyncClient) -> None:
     first = await created(api, dedup="only-one")
     again = await api.post(
@@ -129,9 +136,12 @@ async def test_a_full_lane_refuses(api: httpx.AsyncClient) -> None:
     await created(api)
     answer = await api.post("/api/tasks", json=GREET)
     assert (answer.status_code, answer.json()["code"]) == (409, "refused")
+    elsewhere = {**GREET, "lane": "other"}
+    answer = await api.post("/api/tasks/bulk", json={"tasks": [GREET, elsewhere]})
+    assert [one["outcome"] for one in answer.json()["items"]] == ["refused", "enqueued"]
 
 
-async def test_many_are_created_all_or_none(api: httpx.AsyncClient) -> None:
+async def test_many_are_created_or_none_if_one_is_wrong(api: httpx.AsyncClient) -> None:
     wrong = {"kind": "greet", "params": {"name": 5}}
     answer = await api.post("/api/tasks/bulk", json={"tasks": [GREET, wrong]})
     assert answer.status_code == 422

@@ -110,6 +110,8 @@ export const api = {
   crons: () => get<Page<Cron>>("crons"),
   putCron: (name: string, cron: CronChange) =>
     call<Cron>("PUT", `crons/${named(name)}`, undefined, cron),
+  changeCron: (name: string, change: Partial<CronChange>) =>
+    call<Cron>("PATCH", `crons/${named(name)}`, undefined, change),
   pauseCron: (name: string) => post<null>(`crons/${named(name)}/pause`),
   resumeCron: (name: string) => post<null>(`crons/${named(name)}/resume`),
   deleteCron: (name: string) => call<null>("DELETE", `crons/${named(name)}`),

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from taskyard.engine.redact import is_secret, without_secrets
 from taskyard.engine.registry import Kind
 
 
@@ -29,7 +30,17 @@ def parameters_of(kind: Kind) -> dict[str, Any]:
         "required": required,
         "additionalProperties": False,
     }
+    for one in (found, *definitions.values()):
+        _hide_defaults(one.get("properties", {}))
     return {**found, "$defs": definitions} if definitions else found
+
+
+def _hide_defaults(properties: dict[str, dict[str, Any]]) -> None:
+    """A secret that is taken when none is given is nobody's business either."""
+    for name, schema in properties.items():
+        default = schema.get("default")
+        if default is not None and (is_secret(name) or without_secrets(default) != default):
+            del schema["default"]
 
 
 def _schema(annotation: Any) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -76,6 +76,7 @@ class CronVerbs(Ground):
         *,
         timezone: str = "UTC",
         catch_up: CatchUpName = CatchUp.ONE,
+        paused: bool = False,
         actor: str = DEFAULT_ACTOR,
     ) -> bool:
         """Make or replace an entry; False if it is there already, just like this.
@@ -83,7 +84,7 @@ class CronVerbs(Ground):
         One that was declared by a program is the operator's from now on: it stays as it is here.
         """
         cron = _cron(name, schedule, task, timezone, catch_up, declared=False)
-        return await self._keep_cron(cron, actor)
+        return await self._keep_cron(msgspec.structs.replace(cron, paused=paused), actor)
 
     async def pause_cron(self, name: str, *, actor: str = DEFAULT_ACTOR) -> None:
         """Start nothing of it until `resume_cron`."""

@@ -153,7 +153,8 @@ function CronDialog({ cron, reload, onClose }: CronDialogProps) {
   const [timezone, setTimezone] = useState(cron?.timezone ?? "UTC");
   const [catchUp, setCatchUp] = useState<Cron["catch_up"]>(cron?.catch_up ?? "one");
   const [kind, setKind] = useState(cron?.kind ?? yard.value?.kinds[0] ?? "");
-  const [params, setParams] = useState(pretty(cron?.params ?? {}));
+  const shown = pretty(cron?.params ?? {});
+  const [params, setParams] = useState(shown);
   const save = async () => {
     let parsed: Json;
     try {
@@ -162,8 +163,17 @@ function CronDialog({ cron, reload, onClose }: CronDialogProps) {
       tell("The parameters are no JSON", true);
       return false;
     }
-    const change = { schedule, timezone, catch_up: catchUp, kind, params: parsed };
-    const done = await attempt(() => api.putCron(name, change), `${name} saved`);
+    const when = { schedule, timezone, catch_up: catchUp };
+    const what = { kind, params: parsed };
+    // Of one that is there, only what has changed: the rest of its task is not shown here.
+    const same = kind === cron?.kind && params === shown;
+    const done = await attempt(
+      () =>
+        cron
+          ? api.changeCron(name, same ? when : { ...when, ...what })
+          : api.putCron(name, { ...when, ...what }),
+      `${name} saved`,
+    );
     reload();
     return done;
   };

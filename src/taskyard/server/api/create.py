@@ -29,12 +29,14 @@ from taskyard.domain.task import (
     new_task_id,
 )
 from taskyard.domain.trace import trace_in
+from taskyard.engine.redact import HIDDEN
 from taskyard.engine.tracing import below
 from taskyard.options import Options, instant
 from taskyard.server import limits
 from taskyard.server.asks import TheYard, operator
 from taskyard.server.bodies import Strict, check_depth
 from taskyard.server.problems import Refusal, of_taskyard
+from taskyard.server.words import is_hidden_in
 from taskyard.yard import Yard
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME)]
@@ -82,7 +84,8 @@ class CreatedTasks(msgspec.Struct, frozen=True):
 
 
 IdempotencyKey = Annotated[
-    str | None, HeaderParameter(name="Idempotency-Key", required=False, max_length=1000)
+    str | None,
+    HeaderParameter(name="Idempotency-Key", required=False, min_length=1, max_length=1000),
 ]
 
 
@@ -118,11 +121,13 @@ async def create(yard: Yard, asked: CreateTask, trace: str | None = None) -> Res
     opt=operator,
     dto=Strict[CreateTasks],
     return_dto=None,
-    summary="Create many tasks, all or none",
+    summary="Create many tasks in one step",
 )
 async def create_tasks(
     yard: TheYard, data: JSONBody[CreateTasks], traceparent: TraceParent = None
 ) -> CreatedTasks:
+    """If one of them is wrong, none is created. What a full lane or a held key refuses is told by
+    its place, and the others are stored."""
     tasks = below(await new_tasks(yard, data.tasks), trace_in(traceparent))
     return CreatedTasks([_told(answer) for answer in await yard.enqueue(*tasks)])
 
@@ -149,6 +154,8 @@ def _checked(yard: Yard, asked: CreateTask, elsewhere: frozenset[str]) -> NewTas
     """Parameters of a kind that is known only elsewhere are checked there, when it runs."""
     check_depth(asked.params)
     payload = msgspec.json.encode(asked.params).decode()
+    if HIDDEN in payload and is_hidden_in(asked.params):
+        raise Refusal(422, "hidden", f"{HIDDEN} stands for a secret; say it anew", path="$.params")
     if asked.kind not in yard.registry and asked.kind in elsewhere:
         return _unchecked(asked, payload)
     options = yard.kind(asked.kind).options(

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
-from litestar import Router, delete, get, post, put
+from litestar import Router, delete, get, patch, post, put
 from litestar.params import JSONBody
 
 from taskyard.domain.cron import CatchUp, CronEntry
 from taskyard.domain.errors import NotFound
+from taskyard.domain.task import NewTask
 from taskyard.engine.redact import without_secrets
 from taskyard.server.api.create import CreateTask, Name, new_task
 from taskyard.server.asks import Actor, InPath, TheYard, operator, viewer
 from taskyard.server.bodies import Strict
 from taskyard.server.words import Moment, iso_or_none, json_of, name_in
 from taskyard.yard import Yard
+
+Unset = msgspec.UnsetType
+UNSET = msgspec.UNSET
+
+T = TypeVar("T")
 
 
 class CronView(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +55,18 @@ class CronSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     catch_up: CatchUp = CatchUp.ONE
 
 
+class CronChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is left out stays as it is; with another kind, it is as that kind says."""
+
+    schedule: str | Unset = UNSET
+    kind: Name | Unset = UNSET
+    params: dict[str, Any] | Unset = UNSET
+    lane: Name | Unset = UNSET
+    priority: int | Unset = UNSET
+    timezone: str | Unset = UNSET
+    catch_up: CatchUp | Unset = UNSET
+
+
 @get("/", opt=viewer, summary="All periodic tasks")
 async def list_crons(yard: TheYard) -> Crons:
     return Crons([_view(entry) for entry in await yard.crons()])
@@ -76,7 +94,57 @@ async def put_cron(
         catch_up=data.catch_up,
         actor=actor,
     )
-    return await _entry(yard, name)
+    return _view(await _entry(yard, name))
+
+
+@patch(
+    "/{cron:str}",
+    opt=operator,
+    dto=Strict[CronChange],
+    return_dto=None,
+    summary="Change a periodic task",
+)
+async def change_cron(
+    yard: TheYard, actor: Actor, cron: InPath, data: JSONBody[CronChange]
+) -> CronView:
+    """One that is paused stays so. Parameters are kept as they are if they come as they are shown,
+    secrets hidden; where one of them changes, secrets have to be said anew."""
+    name = name_in(cron)
+    now = (await _entry(yard, name)).cron
+    await yard.set_cron(
+        name,
+        _or(data.schedule, now.schedule),
+        await _changed(yard, now.task, data),
+        timezone=_or(data.timezone, now.timezone),
+        catch_up=_or(data.catch_up, now.catch_up),
+        paused=now.paused,
+        actor=actor,
+    )
+    return _view(await _entry(yard, name))
+
+
+async def _changed(yard: Yard, task: NewTask, data: CronChange) -> NewTask:
+    """Secrets stay only with all other parameters, and the kind: whoever could change those alone
+    could have a secret sent to where it does not belong."""
+    same_kind = isinstance(data.kind, Unset) or _is(yard, data.kind, task.kind)
+    shown = without_secrets(json_of(task.payload))
+    if not (same_kind and _or(data.params, shown) == shown):
+        asked = CreateTask(kind=_or(data.kind, task.kind), params=_or(data.params, {}))
+        anew = await new_task(yard, asked)
+        changed = msgspec.structs.replace(task, kind=anew.kind, payload=anew.payload)
+        task = changed if same_kind else anew
+    return msgspec.structs.replace(
+        task, lane=_or(data.lane, task.lane), priority=_or(data.priority, task.priority)
+    )
+
+
+def _is(yard: Yard, name: str, route: str) -> bool:
+    """Whether a kind of this name is what a task of that route runs."""
+    return name == route or (name in yard.registry and yard.registry[name].route == route)
+
+
+def _or(said: T | Unset, now: T) -> T:
+    return now if isinstance(said, Unset) else said
 
 
 @delete("/{cron:str}", opt=operator, summary="Forget a periodic task")
@@ -89,21 +157,21 @@ async def delete_cron(yard: TheYard, actor: Actor, cron: InPath) -> None:
 async def pause_cron(yard: TheYard, actor: Actor, cron: InPath) -> CronView:
     name = name_in(cron)
     await yard.pause_cron(name, actor=actor)
-    return await _entry(yard, name)
+    return _view(await _entry(yard, name))
 
 
 @post("/{cron:str}/resume", opt=operator, status_code=200, summary="Go on with the next tick")
 async def resume_cron(yard: TheYard, actor: Actor, cron: InPath) -> CronView:
     name = name_in(cron)
     await yard.resume_cron(name, actor=actor)
-    return await _entry(yard, name)
+    return _view(await _entry(yard, name))
 
 
-async def _entry(yard: Yard, name: str) -> CronView:
+async def _entry(yard: Yard, name: str) -> CronEntry:
     found = next((one for one in await yard.crons() if one.cron.name == name), None)
     if found is None:
         raise NotFound(f"there is no cron {name}")
-    return _view(found)
+    return found
 
 
 def _view(entry: CronEntry) -> CronView:
@@ -126,6 +194,6 @@ def _view(entry: CronEntry) -> CronView:
 
 routes = Router(
     "/crons",
-    route_handlers=[list_crons, put_cron, delete_cron, pause_cron, resume_cron],
+    route_handlers=[list_crons, put_cron, change_cron, delete_cron, pause_cron, resume_cron],
     tags=["cron"],
 )
