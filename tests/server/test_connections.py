@@ -7,8 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from taskyard.server import limits
-from taskyard.server.api import events
+from taskyard.server import limits, streams
 from taskyard.server.roles import Role
 from tests.server.listening import listening, watching
 from tests.server.place import Place
@@ -71,13 +70,13 @@ async def test_whoever_does_not_read_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr(limits, "ANSWER_PATIENCE", 0.05)
     left = asyncio.Event()
-    leave = events.Place.leave
+    leave = streams.Place.leave
 
-    def leaving(seat: events.Place) -> None:
+    def leaving(seat: streams.Place) -> None:
         leave(seat)
         left.set()
 
-    monkeypatch.setattr(events.Place, "leave", leaving)
+    monkeypatch.setattr(streams.Place, "leave", leaving)
     shown = f"Authorization: Bearer {place.tokens[Role.VIEWER]}\r\n\r\n"
     async with listening(place) as base:
         reader, writer = await connected(base)

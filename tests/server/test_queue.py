@@ -186,7 +186,10 @@ async def test_what_is_not_said_of_a_cron_stays(place: Place, api: httpx.AsyncCl
     other = {"kind": "greet", "params": {"name": "x"}}
     assert (await api.patch("/api/crons/c", json=other)).json()["lane"] == "default"
     assert (await kept()).paused
-    for wrong in ({"kind": "nonsuch"}, {"params": {}}, {"priority": 0}, {"schedule": ""}, {"x": 1}):
+    wrongs: list[dict[str, object]] = [
+        {"kind": "nonsuch"}, {"params": {}}, {"priority": 0}, {"schedule": ""}, {"x": 1},
+    ]  # fmt: skip
+    for wrong in wrongs:
         assert (await api.patch("/api/crons/c", json=wrong)).status_code == 422
     assert (await api.patch("/api/crons/nonsuch", json={})).status_code == 404
 

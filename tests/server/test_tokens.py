@@ -217,7 +217,12 @@ HOLDERS = [
     Settings(server=ServerSettings(secret=SHOWN_NOWHERE)),
     Settings(url=f"postgresql://ann:{SHOWN_NOWHERE}@db/yard"),
     Setting("server.secret", SHOWN_NOWHERE, "taskyard.toml"),
-    Headers(authorization=f"Bearer {SHOWN_NOWHERE}", cookie=f"a={SHOWN_NOWHERE}"),
+    Headers.of(
+        [
+            (b"authorization", f"Bearer {SHOWN_NOWHERE}".encode()),
+            (b"cookie", f"a={SHOWN_NOWHERE}".encode()),
+        ]
+    ),
     Told("http://localhost", SHOWN_NOWHERE, Path("admin-token")),
     Login(SHOWN_NOWHERE),
 ]

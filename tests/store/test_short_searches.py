@@ -13,8 +13,9 @@ from taskyard.domain.task import TaskQuery
 from taskyard.store.port import Store
 from taskyard.store.postgres import read as postgres
 from taskyard.store.sqlite import find as sqlite
-from tests.conformance.listing import paged
-from tests.conformance.places import MAKERS
+from tests.conformance.listing import line_of, paged, questions, wanted
+from tests.conformance.places import MAKERS, Place
+from tests.conformance.test_lists import every_sort
 from tests.conformance.verbs import complete, ids, limit, new, node
 
 FEW = 20
@@ -22,12 +23,15 @@ LOOKS = {"sqlite": FEW, "postgres": FEW, "redis": 5_000}
 
 
 @pytest.fixture(params=LOOKS)
-async def store(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Store]:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return MAKERS[request.param](tmp_path)
+
+
+@pytest.fixture
+async def store(place: Place, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Store]:
     monkeypatch.setattr(sqlite, "MAX_LOOKS", 5 * FEW)
     monkeypatch.setattr(postgres, "MAX_LOOKS", 5 * FEW)
-    made = MAKERS[request.param](tmp_path).view()
+    made = place.view()
     await made.open()
     yield made
     await made.close()
@@ -35,7 +39,7 @@ async def store(
 
 @pytest.fixture
 def looks(request: pytest.FixtureRequest) -> int:
-    return LOOKS[request.node.callspec.params["store"]]
+    return LOOKS[request.node.callspec.params["place"]]
 
 
 @pytest.mark.spec("lifecycle-7")
@@ -62,10 +66,27 @@ async def test_a_search_that_stops_early_says_where_to_go_on(store: Store, looks
 @pytest.mark.spec("lifecycle-7")
 async def test_a_search_in_more_lists_than_it_may_look_at_goes_on(store: Store) -> None:
     lanes = [f"lane {number}" for number in range(2 * FEW)]
-    waiting = [new("a" if at % 3 else "b", lane=lane, delay=60) for at in range(6) for lane in lanes]
+    waiting = [
+        new("a" if at % 3 else "b", lane=lane, delay=60) for at in range(6) for lane in lanes
+    ]
     await store.enqueue(waiting)
     query = TaskQuery(state=State.PENDING, kind="b", limit=7)
     wanted = [task.id for task in reversed(waiting) if task.kind == "b"]
 
     assert [line.id for line in await paged(store, query, 7)] == wanted
     assert ids(await store.find(query)) == wanted[:7]
+
+
+@pytest.mark.spec("lifecycle-7")
+@pytest.mark.parametrize("few", [5, 15, 35])
+async def test_however_early_searches_stop_they_find_the_same(
+    store: Store, place: Place, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(sqlite, "MAX_LOOKS", few)
+    monkeypatch.setattr(postgres, "MAX_LOOKS", few)
+    tasks = await every_sort(store, place)
+
+    for query in questions(tasks):
+        expected = wanted(tasks, query)
+        assert await paged(store, query, 3) == [line_of(task) for task in expected], query
+        assert await store.find(query) == expected, query

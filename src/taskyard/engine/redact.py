@@ -38,7 +38,7 @@ _LOGIN = re.compile(  # a password may have an @
     r"""(?<=://)([^/\s:@]*):[^/\s@]+(?:@[^/\s@"',;]+)*(?=@)"""
 )
 _NAME = re.compile(r"""(?<![\w-])([\w-]++)(\\*+["']?\s*+[=:]\s*+)""")  # and what is behind it
-_QUOTED = (  # what was cut has no end; one in a text in quotes ends with as many backslashes as it began
+_QUOTED = (  # within a text in quotes: up to as many backslashes as it began with; if cut, all
     r"""(?:(?P<depth>\\+)(?P<quote>["'])(?:.*?(?<!\\)(?P=depth)(?P=quote)|.*)"""
     r"""|"(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?)"""
 )

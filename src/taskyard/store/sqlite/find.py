@@ -63,7 +63,7 @@ class _Search:
         self._sql = tx.sql("find")
         self._query = query
         self._looks = MAX_LOOKS
-        self._head = 1  # entries that are read of each list at first: all heads take half of the looks
+        self._head = 1  # entries of each list that are read at first: half of the looks in all
         self._below, self._least = bounds(query, tx.value(self._sql["last"]), self._moment)
         lanes = tx.rows(list[tuple[int, bool]], self._sql["lanes"], query.lane)
         self._lanes = [no for no, named in lanes if query.lane is None or named]
@@ -120,7 +120,7 @@ class _Search:
     def _walk(self, which: str, unknown: _Filter, *of: str | int) -> Iterator[Mark]:
         """Those of a list that pass, as far as the looks of this search allow.
 
-        Its head is read whatever the others have used up: else the search could stop where it began.
+        Its head is read whatever others have used up: else a search could stop where it began.
         """
         cost = 0 if not unknown.is_needed else 1 if _is_beside(which, unknown) else ROW
         size = min(self._query.limit * (FIRST_LOOKS if cost else 1), self._head)
