@@ -62,8 +62,16 @@ async def test_the_queue_is_paused_as_a_whole_or_by_lane(
         await api.post("/api/queue/resume", json={"scope": "lane", "lane": "default"})
     ).json()["lanes"]
     assert lane["paused"] is False
-    for wrong in ({"scope": "lane"}, {"scope": "all", "lane": "x"}, {"for": -1}, {"scope": "x"}):
+    wrongs: list[dict[str, Any]] = [
+        {"scope": "lane"},
+        {"scope": "all", "lane": "x"},
+        {"scope": "all", "reason": "nobody would see it"},
+        {"for": -1},
+        {"scope": "x"},
+    ]
+    for wrong in wrongs:
         assert (await api.post("/api/queue/pause", json=wrong)).status_code == 422
+    assert (await api.get("/api/queue/stats")).json()["paused"] is False
     lane = (await api.post("/api/lanes/default/pause", json={"reason": "r", "for": 60})).json()
     assert (lane["paused"], lane["paused_reason"]) == (True, "r")
     assert (await api.post("/api/lanes/default/resume")).json()["paused"] is False

@@ -344,3 +344,7 @@ async def test_pages_and_bulks_are_bounded(api: httpx.AsyncClient) -> None:
     one = {"kind": "greet", "params": {"name": "x"}}
     many = {"tasks": [one] * (limits.MAX_BULK + 1)}
     assert (await api.post("/api/tasks/bulk", json=many)).status_code == 422
+    demanding = {**one, "requires": [f"c{number}" for number in range(limits.MAX_REQUIRED + 1)]}
+    assert (await api.post("/api/tasks", json=demanding)).status_code == 422
+    lanes = {f"l{number}": 1 for number in range(limits.MAX_BULK + 1)}
+    assert (await api.post("/api/queue/capacity", json=lanes)).status_code == 413

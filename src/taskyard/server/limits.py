@@ -5,7 +5,8 @@ from __future__ import annotations
 MAX_BODY = 1 << 20  # bytes
 MAX_DEPTH = 64  # of JSON
 MAX_PAGE = 500
-MAX_BULK = 1000  # tasks created by one request
+MAX_BULK = 1000  # tasks created, or lanes changed, by one request
+MAX_REQUIRED = 100  # capabilities that one task asks for
 MAX_ACTED_ON = 1000  # tasks one bulk action changes
 MAX_COUNTED = 10_000  # tasks a dry run counts
 MAX_SEARCHES = 4  # pages of MAX_PAGE that a search by text goes through

@@ -58,7 +58,7 @@ class CreateTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     on_duplicate: Clash | None = None
     depends_on: list[Name] = []
     on_failure: OnFailure | None = None
-    requires: list[Name] = []
+    requires: Annotated[list[Name], msgspec.Meta(max_length=limits.MAX_REQUIRED)] = []
     timeout: float | None = None
     retries: int | None = None
     delay: float | None = None

@@ -12,6 +12,7 @@ from litestar.params import JSONBody
 
 from taskyard.domain.lane import LaneChange
 from taskyard.domain.task import TaskQuery, check_name
+from taskyard.server import limits
 from taskyard.server.api.lanes import Lanes, LaneView, Seconds, view
 from taskyard.server.api.requests import STATES, RequestPage, RequestState, in_states
 from taskyard.server.asks import Actor, Limit, Since, TheYard, Until, operator, viewer
@@ -86,6 +87,8 @@ async def pause_queue(
     duration = None if data.for_ is None else timedelta(seconds=data.for_)
     lane = _lane(data.scope, data.lane)
     if lane is None:
+        if data.reason is not None:
+            raise Refusal(422, "invalid", "a reason is kept with a lane", path="$.reason")
         await yard.pause(until=data.until, for_=duration, actor=actor)
     else:
         await yard.pause_lane(
@@ -124,6 +127,8 @@ async def resume_queue(
 )
 async def change_capacity(yard: TheYard, actor: Actor, data: JSONBody[Capacities]) -> Lanes:
     """By lane: `{"no_cookie": 4}`; null is no limit. All are checked before one is changed."""
+    if len(data) > limits.MAX_BULK:
+        raise Refusal(413, "too_large", f"at most {limits.MAX_BULK} lanes at once")
     for name, capacity in data.items():
         check_name("lane", name)
         LaneChange(capacity=capacity).check()
