@@ -145,7 +145,7 @@ BAD = {
     "half of TLS": (("app:yard", "--tls-cert", "app.py"), 6),
     "no such file": (("app:yard", "--tls-cert", "no.pem", "--tls-key", "no.key"), 6),
     "no certificate": (("app:yard", "--tls-cert", "app.py", "--tls-key", "app.py"), 6),
-    "no address": (("app:yard", "--host", ""), 6),
+    "no address": (("app:yard", "--host", ""), 2),
     "no such address": (("app:yard", "--host", "203.0.113.1.1"), 6),
 }
 
