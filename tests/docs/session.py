@@ -60,6 +60,7 @@ class Session:
         others = {name: v for name, v in os.environ.items() if not name.startswith("TASKYARD_")}
         self._environ = {
             **others,
+            "COLUMNS": "120",  # of the terminal in which the pages were written
             "PYTHONUNBUFFERED": "1",
             "PYTEST_ADDOPTS": "-p no:asyncio",  # which the reader was not told to install
             "TASKYARD_SERVER_PORT": "0",  # any that is free
