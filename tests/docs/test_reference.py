@@ -226,6 +226,9 @@ def test_links_lead_to_pages_of_the_site() -> None:
     assert source.linked("[a](../../bench/README.md)", "guides/cron.md") == "[a](../benchmarks.md)"
     assert source.linked("[a `b`](../Makefile)", "index.md") == "a `b`"
     assert source.linked("[a](nowhere.md)", "index.md") == "[a](nowhere.md)"
+    assert source.linked("![d](../screens/overview-light.png)", "guides/dashboard.md") == (
+        "![d](../screens/overview-light.png#only-light)![d](../screens/overview-dark.png#only-dark)"
+    )
 
 
 def test_the_home_page_has_sections_of_the_readme() -> None:

@@ -18,6 +18,8 @@ PAGES: Mapping[str, Path] = {
 }
 PICTURES: Mapping[str, Path] = {"figures.png": RESULTS / "latest.png"}
 
+LIGHT, DARK = "-light.png", "-dark.png"
+
 _PLACES = {path: name for name, path in {**PAGES, **PICTURES}.items()}
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 
@@ -26,7 +28,8 @@ def linked(markdown: str, page: str) -> str:
     """The text of a page with its links as they are in the site.
 
     A link to a file of the source that is no page is told by its name alone. One that leads
-    nowhere stays, and fails the build.
+    nowhere stays, and fails the build. A picture that there is in dark too is shown as the reader's
+    colours are.
     """
     folder = PAGES.get(page, DOCS / page).parent
 
@@ -41,6 +44,10 @@ def linked(markdown: str, page: str) -> str:
             place = target.relative_to(DOCS).as_posix()
         else:
             return text
-        return f"{picture}[{text}]({posixpath.relpath(place, posixpath.dirname(page))}{heading})"
+        here = posixpath.relpath(place, posixpath.dirname(page))
+        if picture and here.endswith(LIGHT) and Path(str(target).replace(LIGHT, DARK)).exists():
+            dark = here.replace(LIGHT, DARK)
+            return f"![{text}]({here}#only-light)![{text}]({dark}#only-dark)"
+        return f"{picture}[{text}]({here}{heading})"
 
     return _LINK.sub(of, markdown)
