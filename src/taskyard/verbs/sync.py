@@ -28,8 +28,8 @@ class Twin(EveryVerb):
         self.registry = other.registry
         self.classifier = other.classifier
         self._hooks = other._hooks  # noqa: SLF001 - a twin
-        self._declared_crons = other._declared_crons  # noqa: SLF001
-        self._bridge = other._bridge  # noqa: SLF001
+        self._declared_crons = other._declared_crons  # noqa: SLF001 - a twin
+        self._bridge = other._bridge  # noqa: SLF001 - a twin
         self._settle(other.store if is_in_memory(other.url) else None)
 
     async def close(self) -> None:
