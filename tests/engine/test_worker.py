@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ import pytest
 from taskyard import Context, State, Task, Yard
 from taskyard.domain.errors import StoreUnavailable
 from taskyard.domain.node import Hold, NewNode, News, Usage
+from taskyard.domain.outcome import Verdict
+from taskyard.domain.task import Enqueued
 from taskyard.engine.heartbeat import EXIT_LEASE_ENDED, EXIT_LOOP_BLOCKED, Heartbeat, lease_time
 from taskyard.store.port import Claim, ClaimRequest, Turn
 from tests.engine.waits import ended, found, running, until, working
@@ -221,6 +224,38 @@ async def test_what_was_claimed_ahead_and_cannot_start_is_given_back(yard: Yard)
         for handle in handles:
             await handle.result(20)
         assert [(await handle.task()).charged for handle in handles] == [1, 1, 1]
+
+
+@pytest.mark.spec("engine-11")
+async def test_where_a_claim_brought_none_ahead_no_other_is_made_for_that_alone(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @yard.task()
+    async def quick() -> None: ...
+
+    asked: list[tuple[ClaimRequest, Claim]] = []
+    turn = yard.store.turn
+
+    async def recorded(verdicts: Sequence[Verdict], request: ClaimRequest) -> Turn:
+        answer = await turn(verdicts, request)
+        asked.append((request, answer.claim))
+        return answer
+
+    monkeypatch.setattr(yard.store, "turn", recorded)
+    async with working(yard, slots=4) as worker:
+        async with asyncio.timeout(60):
+            while not worker.hand.reserve:  # until it knows that its slots turn over quickly
+                await (await quick.enqueue()).result(20)
+        asked.clear()
+        keyed = (quick.options(key=f"key {n}").new() for n in range(300))
+        answers = await yard.enqueue(*keyed)
+        for answer in answers:
+            assert isinstance(answer, Enqueued)
+            await yard.handle(answer.id).result(20)
+
+    assert any(request.ahead for request, _ in asked)
+    for (before, claim), (request, _) in pairwise(asked):
+        assert request.room or claim.ahead or not before.ahead
 
 
 @pytest.mark.spec("engine-13")

@@ -54,6 +54,7 @@ class Pump:
         self._number = 0
         self._hungry = True
         self._looked = 0.0
+        self._ahead_pays = True  # whether the last claim that could have brought some ahead did
         self._claiming = False
         self._in_doubt: ClaimRequest | None = None
         self._apart = False
@@ -171,7 +172,9 @@ class Pump:
         if not self._claiming or not self._may_claim():
             return None
         room, ahead = self._hand.room, self._hand.free_reserve
-        if not (room or ahead) or not (self._hungry or self._hand.verdicts):
+        if not (room or (ahead and self._ahead_pays)):
+            return None
+        if not (self._hungry or self._hand.verdicts):
             return None
         self._number += 1
         self._looked = time.monotonic()
@@ -201,6 +204,8 @@ class Pump:
             log.debug("claim refused", why=claim.refused)
         if claim.tasks:
             self._on_claim(request.lease, claim.tasks, claim.ahead)
+        if request.ahead:
+            self._ahead_pays = bool(claim.ahead)
         wanted = request.room + request.ahead
         self._hungry = claim.more or (bool(claim.tasks) and len(claim.tasks) >= wanted)
 
