@@ -44,6 +44,7 @@ DECLARE
     v_lanes    integer[];
     v_keys     text[];
     v_any_late boolean;
+    v_loose    boolean;    -- some of the candidates could be claimed ahead
     v_expired  bigint;
     v_end      integer;
     v_begin    integer;
@@ -74,7 +75,7 @@ BEGIN
                    least(least(v_want, coalesce(s.room, v_want)) * v_reach, 500) AS most
               FROM (SELECT DISTINCT p.lane, p.route, p.room, p.lane_order = 'fifo' AS fifo FROM part AS p) AS s
         ), found AS MATERIALIZED (
-            SELECT o.lane_at, o.most, o.fifo, r.*,
+            SELECT o.lane_at, o.most, o.fifo, o.room, r.*,
                    row_number() OVER (PARTITION BY o.lane_at, o.route ORDER BY r.priority, r.rank, r.seq) AS nth
               FROM open AS o
                    CROSS JOIN LATERAL (
@@ -129,8 +130,10 @@ BEGIN
                (SELECT array_agg(d.key ORDER BY d.i) FROM (SELECT DISTINCT c.i, c.key FROM carried AS c) AS d),
                (SELECT array_agg(l.room ORDER BY l.lane_at)
                   FROM (SELECT DISTINCT o.lane_at, o.room FROM open AS o) AS l),
-               EXISTS (SELECT 1 FROM found AS f WHERE f.nth = f.most)
-          INTO c_place, c_no, c_lane, c_fifo, c_keys, c_suspect, c_late, v_any_late, k_at, k_name, l_room, v_cut
+               EXISTS (SELECT 1 FROM found AS f WHERE f.nth = f.most),
+               bool_or(x.room IS NULL AND x.keys IS NULL AND NOT x.suspect)
+          INTO c_place, c_no, c_lane, c_fifo, c_keys, c_suspect, c_late, v_any_late, k_at, k_name, l_room, v_cut,
+               v_loose
           FROM (SELECT * FROM ordered ORDER BY ordered.at) AS x;
         EXIT WHEN c_no IS NULL;
 
@@ -270,6 +273,16 @@ BEGIN
         END IF;
         -- A set from which nothing was taken would be the same again.
         EXIT WHEN NOT o_more AND v_got IS NULL;
+        -- Where all have keys, it is cheaper to see that none may be claimed ahead than to weigh each of them.
+        EXIT WHEN v_slots = 0 AND NOT v_loose AND NOT EXISTS (
+            SELECT 1
+              FROM unnest(v_parts) AS p
+                   CROSS JOIN LATERAL (
+                       SELECT q.special FROM taskyard.ready AS q
+                        WHERE q.lane = p.lane AND q.route = p.route AND q.priority = p.priority
+                          AND q.seq >= p.floor
+                        ORDER BY q.seq LIMIT least(v_ahead, 500)) AS x
+             WHERE p.room IS NULL AND NOT x.special);
         o_more := o_more OR v_cut OR v_slots = 0 AND v_ahead > 0;
         EXIT WHEN NOT o_more;
     END LOOP;
