@@ -1,9 +1,8 @@
 -- end_attempts: end these attempts where they are the accepted ones; the one place where room is
 -- given back. Completed ones come as arrays, the others as a JSON list of verdicts with a list of their
--- errors beside it; a lease of 0 is not compared. Answers also the leases of those that had started, for
--- the caller to lighten their load. Needs the lock of the room if any of them has keys. The order of rows
--- is that of their numbers, so that two who end the same attempts wait for each other instead of
--- deadlocking.
+-- errors beside it; a lease of 0 is not compared.
+-- Answers also the leases of those that had started, for the caller to lighten their load. Needs the lock of
+-- the nodes, so that no two end the same attempts, and that of the room if any of them has keys.
 CREATE OR REPLACE FUNCTION taskyard.end_attempts(
     p_now bigint, p_nos bigint[], p_attempts integer[], p_leases bigint[], p_results text[],
     p_others json, p_errors text[],
@@ -15,6 +14,7 @@ DECLARE
     v_queued  taskyard.entrant[];
     v_ended   bigint[];
     v_well    bigint;
+    v_gone    boolean;  -- all of them
     v_keys    text[];
     v_holders bigint[];
     v_dedup   text[];
@@ -26,25 +26,28 @@ DECLARE
     v_dedup_2 text[];
 BEGIN
     IF cardinality(p_nos) > 0 THEN
-        -- DELETE … no = ANY follows a row that was updated meanwhile (a wish to cancel) to its last
-        -- version; by ctid it would miss it.
+        -- Deleted by their places, and not locked before: their leases are. Somebody may still have updated
+        -- one meanwhile (a wish to cancel): that one may be missed, and the call is made again.
         WITH mine AS MATERIALIZED (
-            SELECT v.no, v.result, r.attempt, r.lease, r.charged, r.losses, r.started_at, r.keys, r.dedup
+            SELECT v.no, v.result, r.place, r.attempt, r.lease, r.charged, r.losses, r.started_at, r.keys, r.dedup
               FROM (SELECT * FROM unnest(p_nos, p_attempts, p_leases, p_results)
                                AS u (no, attempt, lease, result)
                      ORDER BY u.no) AS v
                    CROSS JOIN LATERAL (
-                       SELECT * FROM taskyard.running AS a
+                       SELECT a.ctid AS place, * FROM taskyard.running AS a
                         WHERE a.no = v.no AND a.attempt = v.attempt
-                          AND (v.lease = 0 OR a.lease = v.lease) FOR UPDATE) AS r
+                          AND (v.lease = 0 OR a.lease = v.lease) OFFSET 0) AS r
         ), gone AS (
-            DELETE FROM taskyard.running WHERE no = ANY (ARRAY(SELECT m.no FROM mine AS m))
+            DELETE FROM taskyard.running WHERE ctid = ANY (ARRAY(SELECT m.place FROM mine AS m)) RETURNING no
         ), kept AS (
             INSERT INTO taskyard.done (no, ended_at, started_at, attempt, charged, losses, state, reason,
                                        node, result)
             SELECT m.no, p_now, m.started_at, m.attempt, m.charged + 1, m.losses, 'completed', 'finished',
-                   (SELECT n.id FROM taskyard.nodes AS n WHERE n.lease = m.lease), m.result
+                   n.id, m.result
               FROM mine AS m
+                   LEFT JOIN (SELECT a.lease, a.id FROM taskyard.nodes AS a
+                               WHERE a.lease = ANY (ARRAY(SELECT DISTINCT x.lease FROM mine AS x)) OFFSET 0) AS n
+                          ON n.lease = m.lease
         )
         SELECT array_agg(m.no), array_agg(m.attempt), array_agg(m.lease),
                array_agg(m.lease) FILTER (WHERE m.started_at IS NOT NULL),
@@ -52,9 +55,14 @@ BEGIN
                (SELECT array_agg(k.key) FROM mine AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)
                  WHERE h.keys IS NOT NULL),
                (SELECT array_agg(h.no) FROM mine AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)
-                 WHERE h.keys IS NOT NULL)
-          INTO o_accepted, o_accepted_attempt, o_accepted_lease, o_freed, v_dedup, v_keys, v_holders
+                 WHERE h.keys IS NOT NULL),
+               count(*) = (SELECT count(*) FROM gone)
+          INTO o_accepted, o_accepted_attempt, o_accepted_lease, o_freed, v_dedup, v_keys, v_holders, v_gone
           FROM mine AS m;
+        IF NOT v_gone THEN
+            RAISE EXCEPTION 'a running task was changed at the moment of its end'
+                  USING ERRCODE = 'serialization_failure';
+        END IF;
         PERFORM taskyard.count_completed(cardinality(o_accepted));
     END IF;
 

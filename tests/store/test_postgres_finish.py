@@ -1,0 +1,29 @@
+"""What comes between an attempt and its end on PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from taskyard.domain.state import Reason, State
+from tests.conformance.verbs import complete, node, running, state_of
+from tests.store.postgres_place import connected, someone_waits, yard
+
+CANCEL = "SELECT taskyard.cancel(0, $1, 'ann')"
+FINISHED = (State.COMPLETED, Reason.FINISHED)
+
+
+@pytest.mark.spec("engine-29", "engine-19")
+async def test_a_wish_to_cancel_that_comes_while_tasks_end_keeps_none_from_its_end() -> None:
+    async with yard() as place, connected() as caller:
+        store = place.store
+        worker = await node(store)
+        tasks = [await running(store, worker) for _ in range(3)]
+        async with caller.transaction():
+            await caller.execute(place.here(CANCEL), tasks[1].id)
+            ending = asyncio.create_task(complete(store, *tasks))
+            await someone_waits(place)
+
+        await ending
+        assert [await state_of(store, task.id) for task in tasks] == [FINISHED] * 3
