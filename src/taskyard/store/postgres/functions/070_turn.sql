@@ -161,7 +161,10 @@ BEGIN
           FROM taskyard.load(v_taken) AS s;
     END IF;
     o_checkpoint := taskyard.checkpoints_of(o_no);
-    IF v_got >= 100 THEN
+    IF v_got >= 100 AND cardinality(v_parts) = 1 THEN
+        PERFORM taskyard.raise_floors(
+            ARRAY[(v_parts[1]).lane], ARRAY[(v_parts[1]).route], ARRAY[(v_parts[1]).priority]);
+    ELSIF v_got >= 100 THEN
         PERFORM taskyard.raise_floors(o_lane, o_route, v_priorities);
     ELSIF v_took > 2000 + 50 * v_got THEN
         v_parts := coalesce(v_parts, taskyard.stretches(v_now, p_lease));
