@@ -31,9 +31,12 @@ $$;
 -- allow. In the order of the keys.
 CREATE OR REPLACE FUNCTION taskyard.key_rooms(p_now bigint, p_keys text[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    v_rules boolean := EXISTS (SELECT 1 FROM taskyard.key_rules);
 BEGIN
+    IF NOT EXISTS (SELECT 1 FROM taskyard.key_rules) THEN
+        RETURN ARRAY(
+            SELECT 1 - (SELECT count(*)::integer FROM taskyard.held AS a WHERE a.key = k.key)
+              FROM unnest(p_keys) WITH ORDINALITY AS k (key, at) ORDER BY k.at);
+    END IF;
     RETURN (
         SELECT array_agg(
                    least(coalesce(r.key_limit, 1) - h.n,
@@ -43,8 +46,8 @@ BEGIN
           FROM unnest(p_keys) WITH ORDINALITY AS k (key, at)
                LEFT JOIN LATERAL (  -- as in key_rule
                    SELECT a.key_limit, a.rate_interval, a.rate_burst FROM taskyard.key_rules AS a
-                    WHERE v_rules AND (a.pattern = k.key AND a.prefix IS NULL
-                                       OR a.prefix IS NOT NULL AND starts_with(k.key, a.prefix))
+                    WHERE a.pattern = k.key AND a.prefix IS NULL
+                       OR a.prefix IS NOT NULL AND starts_with(k.key, a.prefix)
                     ORDER BY a.prefix IS NULL DESC, length(a.prefix) DESC LIMIT 1) AS r ON true
                CROSS JOIN LATERAL (
                    SELECT count(*)::integer AS n FROM taskyard.held AS a WHERE a.key = k.key) AS h);
