@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import repeat
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -15,6 +15,8 @@ from taskyard.domain.task import Claimed
 from taskyard.domain.trace import Origin
 from taskyard.store.port import Claim, ClaimRequest
 from taskyard.store.postgres.names import Names
+
+T = TypeVar("T")
 
 TURN = "SELECT * FROM taskyard.turn($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
 
@@ -40,13 +42,18 @@ def turn_args(
     return (
         offset,
         [v.no for v in completed],
-        [v.attempt for v in completed],
-        [v.lease for v in completed],
-        [v.result for v in completed],
+        _shortened([v.attempt for v in completed]),
+        _shortened([v.lease for v in completed]),
+        _shortened([v.result for v in completed]),
         *verdict_args(others),
         leases,
         *asked,
     )
+
+
+def _shortened(values: list[T]) -> list[T]:
+    """One in place of many that are the same: the driver looks at each element of an array."""
+    return values[:1] if values and values.count(values[0]) == len(values) else values
 
 
 def _first_ones(verdicts: Sequence[Verdict]) -> Sequence[Verdict]:

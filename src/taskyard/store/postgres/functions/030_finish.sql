@@ -1,6 +1,6 @@
 -- end_attempts: end these attempts where they are the accepted ones; the one place where room is
--- given back. Completed ones come as arrays, the others as a JSON list of verdicts with a list of their
--- errors beside it; a lease of 0 is not compared.
+-- given back. Completed ones come as arrays, in which one entry beside the numbers may stand for all, the
+-- others as a JSON list of verdicts with a list of their errors beside it; a lease of 0 is not compared.
 -- Answers also the leases of those that had started, for the caller to lighten their load. Needs the lock of
 -- the nodes, so that no two end the same attempts, and that of the room if any of them has keys.
 CREATE OR REPLACE FUNCTION taskyard.end_attempts(
@@ -30,8 +30,10 @@ BEGIN
         -- one meanwhile (a wish to cancel): that one may be missed, and the call is made again.
         WITH mine AS MATERIALIZED (
             SELECT v.no, v.result, r.place, r.attempt, r.lease, r.charged, r.losses, r.started_at, r.keys, r.dedup
-              FROM (SELECT * FROM unnest(p_nos, p_attempts, p_leases, p_results)
-                               AS u (no, attempt, lease, result)
+              FROM (SELECT u.no, coalesce(u.attempt, p_attempts[1]) AS attempt,
+                           coalesce(u.lease, p_leases[1]) AS lease,
+                           CASE WHEN cardinality(p_results) = 1 THEN p_results[1] ELSE u.result END AS result
+                      FROM unnest(p_nos, p_attempts, p_leases, p_results) AS u (no, attempt, lease, result)
                      ORDER BY u.no) AS v
                    CROSS JOIN LATERAL (
                        SELECT a.ctid AS place, * FROM taskyard.running AS a
