@@ -283,6 +283,24 @@ async def test_whoever_waits_for_a_connection_gets_the_next_that_is_free(url: st
     await database.close()
 
 
+@pytest.mark.spec("engine-29")
+async def test_turns_keep_their_connection_and_others_take_it_only_when_there_is_no_more(
+    url: str,
+) -> None:
+    database = Database(read_options(url))
+    await database.open()
+    who, slowly = "SELECT pg_backend_pid()", "SELECT pg_backend_pid() FROM pg_sleep(0.05)"
+    async with asyncio.timeout(PATIENCE):
+        (mine,) = await database.turn_row(who)
+        for _ in range(3):
+            assert await database.value(who) != mine
+            assert await database.turn_row(who) == (mine,)
+        pids = await asyncio.gather(*(database.value(slowly) for _ in range(MOST_CONNECTIONS)))
+    assert len(set(pids)) == MOST_CONNECTIONS
+    assert mine in pids
+    await database.close()
+
+
 def with_one_more(namespace: str) -> list[tuple[int, str]]:
     known = migrations(namespace)
     change = "ALTER TABLE taskyard.tasks ADD COLUMN more text"

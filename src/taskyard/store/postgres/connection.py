@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from enum import Enum, auto
 from typing import Any, TypeAlias, TypeVar
 
 import asyncpg
@@ -39,6 +40,13 @@ STATEMENTS_KEPT = 100
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"  # not generic when it runs
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 Lent: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
+
+
+class Sort(Enum):
+    """Of calls: each has a connection at hand."""
+
+    TURN = auto()
+    OTHER = auto()
 
 
 async def connect(options: Options, *, dsn: str | None = None) -> Connection:
@@ -110,9 +118,10 @@ class Database:
         self._pool: Pool | None = None
         self._closed = False  # by hand: then only an open by hand opens it again
         self._opening = asyncio.Lock()
-        self._at_hand: Lent | None = None  # kept for the next call
-        self._put_down_at = 0.0  # by the loop's clock
+        # Kept for the next call of its sort, and since when, by the loop's clock.
+        self._at_hand: dict[Sort, tuple[Lent, float]] = {}
         self._waiting = 0  # calls that wait for one of the pool
+        self._borrowed = 0  # of the pool: lent, at hand, or waited for
         self._sql = statements(options.namespace)
 
     @property
@@ -140,17 +149,17 @@ class Database:
                 reset=_leave_as_it_is,
             )
             await pool  # connects to nothing yet
-            self._pool, self._closed = pool, False
+            self._pool, self._closed, self._borrowed = pool, False, 0
 
     async def close(self) -> None:
         async with self._opening:
             pool, self._pool, self._closed = self._pool, None, True
-            at_hand, self._at_hand = self._at_hand, None
+            at_hand, self._at_hand = self._at_hand, {}
             if pool is not None:
                 try:
                     async with asyncio.timeout(CONNECT_SECONDS):
-                        if at_hand is not None:
-                            await pool.release(at_hand)
+                        for connection, _ in at_hand.values():
+                            await pool.release(connection)
                         await pool.close()
                 except Raised:
                     pool.terminate()
@@ -159,6 +168,12 @@ class Database:
         """The one row a verb's function answers."""
         text = self.here(statement)
         return await self._repeat(lambda c: c.fetchrow(text, *args))
+
+    async def turn_row(self, statement: str, *args: object) -> Any:
+        """As `row`, for turns: they have a connection that nobody else takes without need, for a
+        connection makes its plans of all that a turn does only once."""
+        text = self.here(statement)
+        return await self._repeat(lambda c: c.fetchrow(text, *args), Sort.TURN)
 
     async def row_in_time(self, statement: str, *args: object) -> Any:
         """As `row`. Whoever holds the room gives a row that a caller's transaction has locked up
@@ -216,7 +231,7 @@ class Database:
         assert self._pool is not None
         return self._pool
 
-    async def _repeat(self, call: Any) -> Any:
+    async def _repeat(self, call: Any, sort: Sort = Sort.OTHER) -> Any:
         """Put a call through in its time, which waiting for a connection is a part of.
 
         One that collided with another is made again.
@@ -226,44 +241,59 @@ class Database:
             async with asyncio.timeout(self.options.timeout):
                 for _ in range(REPEATS - 1):
                     with suppress(*COLLISIONS):
-                        return await self._through(pool, call)
-                return await self._through(pool, call)
+                        return await self._through(pool, call, sort)
+                return await self._through(pool, call, sort)
         except (*Raised, ValueError) as error:
             raise translate(error, self.place) from error
 
-    async def _through(self, pool: Pool, call: Any) -> Any:
-        async with self._lent(pool) as connection:
+    async def _through(self, pool: Pool, call: Any, sort: Sort) -> Any:
+        async with self._lent(pool, sort) as connection:
             return await call(connection)
 
     @asynccontextmanager
-    async def _lent(self, pool: Pool) -> AsyncIterator[Connection]:
-        """One is kept at hand: to go through the pool takes half as long as a small call."""
-        connection = await self._taken(pool)
+    async def _lent(self, pool: Pool, sort: Sort = Sort.OTHER) -> AsyncIterator[Connection]:
+        """One of each sort is kept at hand: to go through the pool takes half as long as a small
+        call."""
+        connection = await self._taken(pool, sort)
         try:
             yield connection  # type: ignore[misc]  # a proxy with all that a connection has
         except BaseException:
-            await pool.release(connection, timeout=RELEASE_SECONDS)
+            await self._give_back(pool, connection)
             raise
-        if self._at_hand is None and not self._waiting and self._pool is pool:
-            self._at_hand = connection
-            self._put_down_at = asyncio.get_running_loop().time()
+        if sort not in self._at_hand and not self._waiting and self._pool is pool:
+            self._at_hand[sort] = connection, asyncio.get_running_loop().time()
         else:
-            await pool.release(connection, timeout=RELEASE_SECONDS)
+            await self._give_back(pool, connection)
 
-    async def _taken(self, pool: Pool) -> Lent:
-        connection, self._at_hand = self._at_hand, None
-        if connection is not None:
-            idle = asyncio.get_running_loop().time() - self._put_down_at
+    async def _taken(self, pool: Pool, sort: Sort) -> Lent:
+        at_hand = self._at_hand.pop(sort, None)
+        if at_hand is None and self._at_hand and self._borrowed >= MOST_CONNECTIONS:
+            _, at_hand = self._at_hand.popitem()
+        if at_hand is not None:
+            connection, put_down_at = at_hand
+            idle = asyncio.get_running_loop().time() - put_down_at
             if idle < IDLE_SECONDS and not _is_lost(connection):
                 return connection
             with suppress(asyncpg.InterfaceError):
                 connection.terminate()
-            await pool.release(connection)
+            await self._give_back(pool, connection)
         self._waiting += 1
+        self._borrowed += 1
         try:
             return await pool.acquire()
+        except BaseException:
+            self._count_back(pool)
+            raise
         finally:
             self._waiting -= 1
+
+    async def _give_back(self, pool: Pool, connection: Lent) -> None:
+        self._count_back(pool)
+        await pool.release(connection, timeout=RELEASE_SECONDS)
+
+    def _count_back(self, pool: Pool) -> None:
+        if self._pool is pool:  # another begins to count anew
+            self._borrowed -= 1
 
 
 def _is_lost(connection: Lent) -> bool:

@@ -147,18 +147,18 @@ class PostgresStore:
         return self._join.enqueue_sync(connection, self._now, tasks)
 
     async def claim(self, request: ClaimRequest) -> Claim:
-        row = await self._database.row(TURN, *turn_args(self._now, (), request))
+        row = await self._database.turn_row(TURN, *turn_args(self._now, (), request))
         await self._names.learn(row)
         return claimed(row, request, self._names)
 
     async def finish(self, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
         if not verdicts:
             return []
-        row = await self._database.row(TURN, *turn_args(self._now, verdicts, None))
+        row = await self._database.turn_row(TURN, *turn_args(self._now, verdicts, None))
         return finished(verdicts, row)
 
     async def turn(self, verdicts: Sequence[Verdict], request: ClaimRequest) -> Turn:
-        row = await self._database.row(TURN, *turn_args(self._now, verdicts, request))
+        row = await self._database.turn_row(TURN, *turn_args(self._now, verdicts, request))
         await self._names.learn(row)
         return Turn(finished(verdicts, row), claimed(row, request, self._names))
 
