@@ -12,7 +12,7 @@ from taskyard.store import paging
 from taskyard.store.port import CLOCK_SLACK
 from taskyard.store.postgres.connection import Database
 
-MAX_LOOKS = 100_000  # in one search: some tens of milliseconds, and a hundred at most
+MAX_LOOKS = 50_000  # in one search: some tens of milliseconds at most, unless others are busy
 
 
 class _Tasks(msgspec.Struct, frozen=True):
