@@ -20,6 +20,11 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode, openapi
 from schemathesis.checks import not_a_server_error
 from schemathesis.core.result import Ok
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
 
 from taskyard.server import docs
 from tests.cli.program import Program
@@ -30,6 +35,12 @@ from tests.server.test_serve import APP, Served
 EXAMPLES = int(os.environ.get("TASKYARD_TEST_EXAMPLES", "0"))
 USUAL = 8
 STREAMS = {"/api/events", "/api/tasks/{task_id}/logs/stream"}  # would never end
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
 ENDS_OTHERS = {("DELETE", "/api/tokens/{token_id}")}  # of the one who asks too
 
 
@@ -55,6 +66,25 @@ async def test_every_route_is_described(place: Place, api: httpx.AsyncClient) ->
     assert schema["info"]["title"] == "Taskyard"
     for item in schema["paths"].values():
         assert all(one.get("summary") for one in item.values())
+
+
+async def test_it_says_how_errors_look_and_what_is_open(api: httpx.AsyncClient) -> None:
+    schema = (await api.get("/api/openapi.json")).json()
+    fields = schema["components"]["schemas"]["Problem"]
+    told = (await api.get("/api/tasks/nonsuch")).json()
+    assert set(fields["required"]) <= set(told) <= set(fields["properties"])
+    open_to_all = set()
+    for path, item in schema["paths"].items():
+        for operation in item.values():
+            [(kind, one)] = operation["responses"]["default"]["content"].items()
+            assert kind == "application/problem+json"
+            assert one["schema"]["$ref"].endswith("/Problem")
+            assert "400" not in operation["responses"]
+            if operation.get("security") == []:
+                open_to_all.add(path)
+    assert open_to_all == {"/healthz", "/readyz", "/api/login"}
+    assert list(schema["paths"]["/metrics"]["get"]["responses"]["200"]["content"]) == ["text/plain"]
+    assert set(schema["paths"]["/api/tasks"]["post"]["responses"]) == {"200", "201", "default"}
 
 
 async def test_the_page_loads_nothing_from_outside(api: httpx.AsyncClient) -> None:
@@ -127,7 +157,7 @@ def test_whatever_is_sent_no_answer_is_an_error_of_ours(
             answer = case.call(
                 base_url=running.served.url, session=running.session, headers=running.headers
             )
-            case.validate_response(answer, checks=[not_a_server_error])
+            case.validate_response(answer, checks=CHECKS)
             assert answer.status_code != 401 or case.path == "/api/login", answer.text
             if answer.status_code >= 400:
                 told = answer.json()

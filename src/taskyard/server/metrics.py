@@ -260,6 +260,6 @@ def _cumulated(buckets: dict[int, int]) -> list[tuple[str, float]]:
 TheMetrics = SkipValidation[NamedDependency[Metrics]]
 
 
-@get("/metrics", opt=viewer, tags=["metrics"], summary="For Prometheus")
+@get("/metrics", opt=viewer, media_type="text/plain", tags=["metrics"], summary="For Prometheus")
 async def metrics_page(metrics: TheMetrics) -> Response[bytes]:
     return Response(await metrics.text(), media_type=MEDIA_TYPE)

@@ -146,8 +146,18 @@ def on_http_error(request: AnyRequest, error: HTTPException) -> Response[Problem
         if first.get("key") == "data":
             return response(problem(400, "this needs a body, in JSON", code="no_body"))
         detail = "; ".join(str(one.get("message", "")) for one in each if isinstance(one, dict))
-        return response(problem(400, detail or error.detail, code="invalid", path=first.get("key")))
+        path = _asked_as(request, first.get("key"))
+        return response(problem(400, detail or error.detail, code="invalid", path=path))
     return response(problem(error.status_code, error.detail))
+
+
+def _asked_as(request: AnyRequest, name: str | None) -> str | None:
+    """What whoever asks calls a parameter of the handler."""
+    if name is None:
+        return None
+    parameter = request.route_handler.parsed_fn_signature.parameters.get(name)
+    definition = parameter.kwarg_definition if parameter is not None else None
+    return getattr(definition, "name", None) or name
 
 
 def on_unexpected(request: AnyRequest, error: Exception) -> Response[Problem]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from litestar import Response, Router, post
+from litestar.openapi import ResponseSpec
 from litestar.params import HeaderParameter, JSONBody
 
 from taskyard.domain.errors import TaskRefused, TaskyardError
@@ -92,7 +93,19 @@ IdempotencyKey = Annotated[
 TraceParent = Annotated[str | None, HeaderParameter(name="traceparent", required=False)]
 
 
-@post("/", opt=operator, dto=Strict[CreateTask], return_dto=None, summary="Create a task")
+THERE_ALREADY = {
+    200: ResponseSpec(Created, generate_examples=False, description="It was there already")
+}
+
+
+@post(
+    "/",
+    opt=operator,
+    dto=Strict[CreateTask],
+    return_dto=None,
+    responses=THERE_ALREADY,
+    summary="Create a task",
+)
 async def create_task(
     yard: TheYard,
     data: JSONBody[CreateTask],

@@ -11,7 +11,7 @@ from litestar.params import JSONBody
 from taskyard.domain.errors import NotFound
 from taskyard.domain.task import TaskQuery, check_name
 from taskyard.server import cursor as cursors
-from taskyard.server.api.create import Created, CreateTask, create
+from taskyard.server.api.create import THERE_ALREADY, Created, CreateTask, create
 from taskyard.server.asks import Actor, Filter, InPath, Limit, TheYard, operator, viewer
 from taskyard.server.bodies import Strict
 from taskyard.server.pages import page_of
@@ -52,6 +52,7 @@ async def subscription_tasks(
     opt=operator,
     dto=Strict[Download],
     return_dto=None,
+    responses=THERE_ALREADY,
     summary="Start a download of a subscription",
 )
 async def download(

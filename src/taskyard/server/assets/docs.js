@@ -53,9 +53,9 @@ function operation(path, method, one, document) {
   const sent = one.requestBody?.content?.["application/json"]?.schema;
   if (sent) inside.append(element("h4", {}, `Body: ${typeOf(sent, document)}`), fields(sent, document));
   for (const [status, answer] of Object.entries(one.responses || {})) {
-    const schema = answer.content?.["application/json"]?.schema;
+    const schema = Object.values(answer.content || {})[0]?.schema;
     inside.append(element("h4", {}, `${status}: ${schema ? typeOf(schema, document) : answer.description || ""}`));
-    if (schema && status < "300") inside.append(fields(schema, document));
+    if (schema) inside.append(fields(schema, document));
   }
   const made = element("details", { "data-words": `${method} ${path} ${one.summary || ""}`.toLowerCase() },
     element("summary", {},
