@@ -18,10 +18,11 @@ demo: $(READY) ## run the demonstration
 	$(BIN)/python examples/demo.py
 	$(BIN)/python examples/downloads.py
 
+serve: export TASKYARD_URL ?= sqlite:///build/service/demo.db
 serve: web ## serve a small media service with its dashboard, until Ctrl-C; ARGS="--port 9000"
 	@mkdir -p build/service
-	@cd build/service && $(CURDIR)/$(BIN)/taskyard enqueue $(CURDIR)/examples/service.py:yard visitors > /dev/null
-	@cd build/service && exec $(CURDIR)/$(BIN)/taskyard serve $(CURDIR)/examples/service.py:yard $(ARGS)
+	@$(BIN)/taskyard enqueue examples/service.py:yard visitors --dedup visitors --json > /dev/null
+	@exec $(BIN)/taskyard serve examples/service.py:yard --folder build/service/.taskyard --grace 1 $(ARGS)
 
 test: $(READY) ## run the tests; ARGS="-k fencing" passes options on to pytest
 	$(BIN)/python -m pytest -n 4 --dist=loadfile --no-loadscope-reorder --ignore=tests/browser $(ARGS)

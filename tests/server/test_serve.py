@@ -76,7 +76,9 @@ def test_it_serves_runs_and_drains(taskyard: Program, served: Served) -> None:
         assert "\ntaskyard_process_claim_stalls_total 0.0\n" in api.get("/metrics").text
     assert token in served.end(signal.SIGINT)
     again = Served(taskyard)
-    assert token not in again.end(signal.SIGTERM)
+    said = again.end(signal.SIGTERM)
+    assert token not in said
+    assert said.endswith("the first one is kept in .taskyard/admin-token\n")
     assert token not in again.worker.log
 
 
@@ -84,10 +86,16 @@ def test_the_service_of_make_serve_is_busy(tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES, tmp_path, dirs_exist_ok=True)
     (tmp_path / "service.py").rename(tmp_path / "app.py")
     taskyard = Program(tmp_path)
-    taskyard.enqueue("visitors", "seconds=1")
+    first = taskyard.enqueue("visitors", "seconds=1")
     served = Served(taskyard)
     for state in (State.COMPLETED, State.RUNNING):
         taskyard.until(lambda yard: yard.counts(), lambda counts: counts[state] > 1)  # noqa: B023
+    taskyard.wait_for(first, "completed")
+    assert "people are here" in taskyard("logs", first)
+    assert [cron["name"] for cron in taskyard.json("cron", "list")] == ["newsletter"]
+    # Who comes again finds the long exports that run, and does not fill the lane with more.
+    taskyard.wait_for(taskyard.enqueue("visitors", "seconds=1"), "completed")
+    assert len(taskyard.json("tasks", "list", "--kind", "export_everything")) == 2
     served.process.kill()
     served.worker.end()
     served.worker.close()

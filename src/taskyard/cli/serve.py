@@ -173,4 +173,6 @@ def _tell(told: Told) -> None:
             f"a token for you, kept in {told.first_file} and shown only this once:\n"
             f"{told.first_token}\n"
         )
+    elif told.first_file.is_file():
+        sys.stdout.write(f"log in with a token; the first one is kept in {told.first_file}\n")
     sys.stdout.flush()
