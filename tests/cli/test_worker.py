@@ -29,6 +29,7 @@ def test_a_signal_lets_bodies_finish_and_claims_nothing_more(
     with taskyard.worker() as worker:
         with pipe.open("w") as written:  # opens when the body reads
             worker.signal(number)
+            worker.line("drain", "grace=30", "running=1")
             _wait_until_draining(taskyard)
             late = taskyard.enqueue("greet", "name=late")
             written.write("done")

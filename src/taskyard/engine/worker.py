@@ -224,6 +224,8 @@ class Worker:
         await self._quietly(self._store.drain(self.lease))
         self._pump.give_back_ahead()
         self._bodies.give_back_waiting()
+        if self.hand.running:
+            log.info("drain", node=self.node_id, running=len(self.hand.running), grace=grace)
         await self.hand.emptied(grace)
         for job in list(self.hand.running.values()):
             job.ask(Stop.DRAIN)
