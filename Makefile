@@ -47,7 +47,7 @@ dist: web ## build the sdist and the wheel, dashboard included
 
 thorough: $(READY) ## run the random and exhaustive tests at full size; ARGS="-k postgres"; takes an hour or more
 	TASKYARD_TEST_THOROUGH=1 TASKYARD_TEST_EXAMPLES=1000 TASKYARD_TEST_GOOD=1000 \
-		$(BIN)/python -m pytest $(ARGS) tests/crash/test_mutants.py tests/engine/test_suspects.py \
+		$(BIN)/python -m pytest $(ARGS) tests/model tests/crash/test_mutants.py tests/engine/test_suspects.py \
 		tests/engine/test_isolated_deaths.py tests/engine/test_shared_enqueue.py tests/conformance/test_graphs.py \
 		tests/conformance/test_free_room.py tests/conformance/test_side_by_side.py
 

@@ -56,7 +56,7 @@ from tests.conformance.yards import Yards
 T = TypeVar("T")
 
 EXAMPLES = int(os.environ.get("TASKYARD_TEST_EXAMPLES", "0"))
-USUAL_EXAMPLES = 8
+USUAL_EXAMPLES = 5
 STEPS = 50
 
 NODES = {

@@ -62,7 +62,8 @@ class Session:
             **others,
             "COLUMNS": "120",  # of the terminal in which the pages were written
             "PYTHONUNBUFFERED": "1",
-            "PYTEST_ADDOPTS": "-p no:asyncio",  # which the reader was not told to install
+            # Which the reader was not told to install.
+            "PYTEST_ADDOPTS": "-p no:asyncio -p no:schemathesis -p no:hypothesispytest",
             "TASKYARD_SERVER_PORT": "0",  # any that is free
         }
 

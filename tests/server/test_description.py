@@ -33,7 +33,7 @@ from tests.server.test_security import routes
 from tests.server.test_serve import APP, Served
 
 EXAMPLES = int(os.environ.get("TASKYARD_TEST_EXAMPLES", "0"))
-USUAL = 8
+USUAL = 5
 STREAMS = {"/api/events", "/api/tasks/{task_id}/logs/stream"}  # would never end
 CHECKS = [
     not_a_server_error,

@@ -20,13 +20,18 @@ async def greet(name: str) -> str:
     return f"hello {name}"
 """
 
+# Plugins that are installed here for other tests, and take seconds to import.
+WITHOUT = [
+    f"-pno:{name}" for name in ("cacheprovider", "schemathesis", "hypothesispytest", "faker")
+]
+
 
 def run(folder: Path, test: str, settings: str = "") -> subprocess.CompletedProcess[str]:
     (folder / "shop.py").write_text(APP)
     (folder / "test_shop.py").write_text(test)
     (folder / "pytest.ini").write_text(f"[pytest]\n{settings}\n")
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        [sys.executable, "-m", "pytest", "-q", *WITHOUT],
         cwd=folder,
         capture_output=True,
         text=True,
