@@ -340,7 +340,7 @@ async def test_a_store_that_takes_no_lines_holds_nobody_up(
             await (await talks.enqueue()).result(20)
         handle = await talks.enqueue()
         await handle.result(20)
-        assert worker._logs.is_empty  # and what could not be stored is not kept for ever
+    assert worker._logs.is_empty  # and what could not be stored is not kept for ever
     assert told
     assert await said(handle) == []
 
@@ -418,8 +418,8 @@ async def test_what_is_said_by_a_lost_attempt_is_not_kept(yard: Yard) -> None:
         go_on.set()
         await found(yard, lambda: _when(not worker.hand.running))
         await worker._logs.flush()
-        assert worker._logs.is_empty
         assert all(line.attempt > 1 for line in await handle.logs())
+    assert worker._logs.is_empty
 
 
 async def _when(done: bool) -> bool | None:
