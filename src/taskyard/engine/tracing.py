@@ -32,7 +32,7 @@ _known: tuple[TracerProvider, Tracer | None] | None = None  # the last one that 
 
 if "OTEL_PYTHON_TRACER_PROVIDER" in os.environ:  # names one that the API loads when it is asked
     with suppress(ImportError):
-        import opentelemetry.trace  # noqa: F401
+        import opentelemetry.trace  # noqa: F401 - for others to find
 
 
 def tracer() -> Tracer | None:

@@ -98,7 +98,7 @@ class RemoteYard(Looking):
         rate: Rate | Unset | None = UNSET,
         order: OrderName | Unset = UNSET,
         ageing: float | Unset | None = UNSET,
-        actor: str = "",  # noqa: ARG002
+        actor: str = "",  # noqa: ARG002 - the server knows who asks
     ) -> Lane:
         said = {
             "capacity": capacity,
@@ -116,18 +116,18 @@ class RemoteYard(Looking):
         *,
         for_: timedelta | None = None,
         reason: str | None = None,
-        actor: str = "",  # noqa: ARG002
+        actor: str = "",  # noqa: ARG002 - the server knows who asks
     ) -> Lane:
         body = {**_for(for_), **({} if reason is None else {"reason": reason})}
         return (await self._link.send("POST", _lane(name, "pause"), SeenLane, body)).as_lane()
 
-    async def resume_lane(self, name: str, *, actor: str = "") -> Lane:  # noqa: ARG002
+    async def resume_lane(self, name: str, *, actor: str = "") -> Lane:  # noqa: ARG002 - the server knows who asks
         return (await self._link.send("POST", _lane(name, "resume"), SeenLane)).as_lane()
 
-    async def pause(self, *, for_: timedelta | None = None, actor: str = "") -> None:  # noqa: ARG002
+    async def pause(self, *, for_: timedelta | None = None, actor: str = "") -> None:  # noqa: ARG002 - the server knows who asks
         await self._link.send("POST", "/api/queue/pause", object, _for(for_))
 
-    async def resume(self, *, actor: str = "") -> None:  # noqa: ARG002
+    async def resume(self, *, actor: str = "") -> None:  # noqa: ARG002 - the server knows who asks
         await self._link.send("POST", "/api/queue/resume", object)
 
     async def limit_key(
@@ -136,7 +136,7 @@ class RemoteYard(Looking):
         limit: int | None = 1,
         *,
         rate: Rate | None = None,
-        actor: str = "",  # noqa: ARG002
+        actor: str = "",  # noqa: ARG002 - the server knows who asks
     ) -> None:
         path = f"/api/keys/rules{below(pattern)}"
         if limit is not None:
@@ -152,7 +152,7 @@ class RemoteYard(Looking):
         *,
         dry_run: bool = False,
         older_than: timedelta | None = None,
-        actor: str = "",  # noqa: ARG002
+        actor: str = "",  # noqa: ARG002 - the server knows who asks
         told: Callable[[int], None] = lambda _: None,
     ) -> Pruned:
         """The server answers when all has gone, however long that takes."""
@@ -179,13 +179,13 @@ class RemoteYard(Looking):
         }
         await self._link.send("PUT", _cron(name), SeenCron, body)
 
-    async def pause_cron(self, name: str, *, actor: str = "") -> None:  # noqa: ARG002
+    async def pause_cron(self, name: str, *, actor: str = "") -> None:  # noqa: ARG002 - the server knows who asks
         await self._link.send("POST", _cron(name, "pause"), SeenCron)
 
-    async def resume_cron(self, name: str, *, actor: str = "") -> None:  # noqa: ARG002
+    async def resume_cron(self, name: str, *, actor: str = "") -> None:  # noqa: ARG002 - the server knows who asks
         await self._link.send("POST", _cron(name, "resume"), SeenCron)
 
-    async def drop_cron(self, name: str, *, actor: str = "") -> None:  # noqa: ARG002
+    async def drop_cron(self, name: str, *, actor: str = "") -> None:  # noqa: ARG002 - the server knows who asks
         await self._link.send("DELETE", _cron(name), object)
 
 
