@@ -19,12 +19,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tests.servers.folder import at_the_end, new_folder
+from tests.servers.ports import free_port
 
 VARIABLE = "TASKYARD_TEST_REDIS_URL"
 PROGRAM = "TASKYARD_TEST_REDIS_SERVER"
 _PATIENCE = 30.0
 _PR_SET_PDEATHSIG = 1
-_LAST_PORT = 65_535
 
 
 class RedisServer:
@@ -34,7 +34,7 @@ class RedisServer:
         self._options = options
         self.folder = new_folder("redis")
         self._process: subprocess.Popen[bytes] | None = None
-        self.port = _free_port()
+        self.port = free_port()
 
     @property
     def url(self) -> str:
@@ -110,16 +110,6 @@ def shared_url() -> str:
     server.start()
     at_the_end(server.remove)
     return server.url
-
-
-def _free_port() -> int:
-    """One whose number plus 10000 is a port too: nodes of a cluster talk there."""
-    port = _LAST_PORT
-    while port > _LAST_PORT - 10_000:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-    return port
 
 
 def _prepare() -> None:
