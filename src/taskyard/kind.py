@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
+import msgspec
+
 from taskyard.bridge import Blocking
 from taskyard.domain.errors import TaskRefused
 from taskyard.domain.task import (
@@ -60,6 +62,7 @@ class TaskKind(Generic[P, R]):
         self.kind = kind
         self._entrance = entrance
         self._options = options or NOTHING_SAID
+        self._pattern: NewTask | None = None
         self.name = kind.name
         self.function = kind.function
 
@@ -121,10 +124,20 @@ class TaskKind(Generic[P, R]):
         return self._task(self.kind.signature.encode_json(payload))
 
     def _task(self, payload: str) -> NewTask:
+        pattern = self._pattern
+        if pattern is None:
+            pattern = self._pattern = self._make_pattern()
+        task_id = self._options.id or new_task_id()
+        task = msgspec.structs.replace(pattern, id=task_id, payload=payload)
+        task.check_own()
+        return task
+
+    def _make_pattern(self) -> NewTask:
+        """The tasks differ from it in their ids and payloads alone."""
         kind, options = self.kind, self._options
         task = NewTask(
             kind=kind.route,
-            payload=payload,
+            payload="",
             id=options.id or new_task_id(),
             lane=kind.lane if options.lane is None else options.lane,
             priority=kind.priority if options.priority is None else options.priority,

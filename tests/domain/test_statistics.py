@@ -18,6 +18,7 @@ from taskyard.domain.statistics import (
     Times,
     bucket_of,
     by_kind,
+    classes,
     time_of,
 )
 
@@ -42,6 +43,20 @@ def test_a_time_is_known_to_within_a_tenth(time: float) -> None:
 @given(one=times, other=times)
 def test_longer_times_are_in_later_classes(one: float, other: float) -> None:
     assert (bucket_of(one) <= bucket_of(other)) or one > other
+
+
+@pytest.mark.spec("lifecycle-16")
+@given(
+    many=st.lists(
+        st.floats(-1.0, 1e6)
+        | st.sampled_from(
+            [SMALLEST * STEP**n for n in (0, 5, 99)]
+            + [math.nextafter(SMALLEST * STEP**99, math.inf)]
+        )
+    )
+)
+def test_many_times_at_once_are_in_the_same_classes(many: list[float]) -> None:
+    assert classes(many) == Counter(map(bucket_of, many))
 
 
 @pytest.mark.spec("lifecycle-16")

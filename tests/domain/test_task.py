@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -37,6 +38,25 @@ def test_ids_are_unique_also_within_a_millisecond(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("time.time_ns", lambda: 1_700_000_000_000_000_000)
 
     assert len({new_task_id() for _ in range(10_000)}) == 10_000
+
+
+@pytest.mark.spec("engine-16")
+def test_a_forked_child_makes_other_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time_ns", lambda: 1_700_000_000_000_000_000)
+    new_task_id()  # and what is needed for the next ones
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(theirs, " ".join(new_task_id() for _ in range(50)).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+
+    made = os.read(ours, 10_000).decode().split()
+
+    os.close(ours)
+    os.close(theirs)
+    assert len(made) == 50
+    assert not {new_task_id() for _ in range(50)}.intersection(made)
 
 
 @pytest.mark.spec("engine-16")

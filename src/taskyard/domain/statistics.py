@@ -6,9 +6,9 @@ Times fall into classes a fifth apart, so a percentile is right to within a tent
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -42,6 +42,30 @@ def bucket_of(seconds: float) -> int:
     if seconds <= _BOUNDS[-1]:
         return bisect_left(_BOUNDS, seconds)
     return math.ceil(math.log(seconds / SMALLEST) / _LOG_STEP)
+
+
+def classes(times: Iterable[float]) -> dict[int, int]:
+    """How many of these times are in each class.
+
+    Sorted, so that each class is looked for once and not each time.
+    """
+    found: dict[int, int] = {}
+    ordered = sorted(times)
+    at = 0
+    while at < len(ordered):
+        bucket = bucket_of(ordered[at])
+        behind = _behind(ordered, bucket, at)
+        found[bucket] = found.get(bucket, 0) + behind - at
+        at = behind
+    return found
+
+
+def _behind(ordered: Sequence[float], bucket: int, at: int) -> int:
+    """Where the next class begins; of the longest times each is looked at by itself."""
+    if bucket >= len(_BOUNDS):
+        return at + 1
+    # A time just above the last bound may be rounded down into its class.
+    return max(at + 1, bisect_right(ordered, _BOUNDS[bucket], at))
 
 
 def time_of(bucket: int) -> float:

@@ -32,6 +32,11 @@ SHORT_PAYLOAD = 2_000  # bytes; a longer one is not listed
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]  # ten bits each
+_OF_BYTES = (_ALPHABET * 8).encode()  # a letter for each byte
+_NOISE = 16  # letters, of five bits each
+_noises: list[str] = []  # for the next ids
+_noises_of = [0]  # the process that fetched them
+_last_time = (0, "")  # in milliseconds, and as text
 
 
 def new_task_id() -> str:
@@ -39,15 +44,46 @@ def new_task_id() -> str:
 
     The caller makes the id so that an enqueue whose answer was lost can simply be repeated.
     """
-    # Written out pair by pair: every enqueue waits for this.
-    pair, time_ms, noise = _PAIRS, time.time_ns() // 1_000_000, os.urandom(10)
-    one, two = int.from_bytes(noise[:5]), int.from_bytes(noise[5:])
-    return (
+    # Every enqueue waits for this: the operating system is asked for noise once for many ids.
+    now = time.time_ns() // 1_000_000
+    time_ms, text = _last_time
+    if now != time_ms:
+        text = _as_text(now)
+    try:
+        return text + _noises.pop()
+    except IndexError:
+        return text + _more_noise()
+
+
+def _as_text(time_ms: int) -> str:
+    global _last_time  # noqa: PLW0603 - one for the process
+    if os.getpid() != _noises_of[0]:  # a fork of which Python was not told
+        _forget_noise()
+    pair = _PAIRS
+    text = (
         f"{pair[time_ms >> 40]}{pair[time_ms >> 30 & 1023]}{pair[time_ms >> 20 & 1023]}"
         f"{pair[time_ms >> 10 & 1023]}{pair[time_ms & 1023]}"
-        f"{pair[one >> 30]}{pair[one >> 20 & 1023]}{pair[one >> 10 & 1023]}{pair[one & 1023]}"
-        f"{pair[two >> 30]}{pair[two >> 20 & 1023]}{pair[two >> 10 & 1023]}{pair[two & 1023]}"
     )
+    _last_time = (time_ms, text)
+    return text
+
+
+def _more_noise() -> str:
+    _noises_of[0] = os.getpid()
+    text = os.urandom(64 * _NOISE).translate(_OF_BYTES).decode()
+    first, *others = (text[at : at + _NOISE] for at in range(0, len(text), _NOISE))
+    _noises.extend(others)
+    return first
+
+
+def _forget_noise() -> None:
+    """A child has that of its parent, who uses it."""
+    _noises.clear()
+    _noises_of[0] = os.getpid()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_noise)
 
 
 class Until(StrEnum):
@@ -104,7 +140,6 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
         """Refuse what no store could run; the message says what to do instead."""
         check_name("kind", self.kind)
         check_name("lane", self.lane)
-        check_name("id", self.id)
         if self.keys or self.dedup is not None or self.depends_on or self.group or self.requires:
             self._check_names()
         check_priority(self.priority)
@@ -118,6 +153,11 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.delay is not None or self.run_at is not None or self.deadline is not None:
             self._check_times()
+        self.check_own(max_payload=max_payload)
+
+    def check_own(self, *, max_payload: int = MAX_PAYLOAD_BYTES) -> None:
+        """The part of `check` for what tasks do not have in common with others of their sort."""
+        check_name("id", self.id)
         if self.trace is not None and not is_trace(self.trace):
             raise InvalidOption(
                 "trace must be a W3C traceparent, 00-<trace id>-<span id>-<flags> in lower case, "
