@@ -105,10 +105,11 @@ def plan(db: apsw.Connection, sql: str) -> list[str]:
 
 
 INTENDED = [
-    ("claim", "node", "taskyard_running_lease"),
+    ("claim", "begin", "taskyard_running_lease"),
+    ("claim", "begin", "taskyard_ready"),
+    ("claim", "begin", "taskyard_running_lane"),
     ("claim", "again", "taskyard_running_lease"),
-    ("claim", "streams", "taskyard_ready"),
-    ("claim", "streams", "taskyard_running_lane"),
+    ("claim", "whole", "taskyard_ready (lane=? AND route=?)"),
     ("claim", "candidates", "taskyard_ready (lane=? AND route=?)"),
     ("claim", "heads", "taskyard_ready (lane=? AND route>?)"),
     ("claim", "take", "INTEGER PRIMARY KEY"),
@@ -128,6 +129,7 @@ INTENDED = [
     ("finish", "accepted", "INTEGER PRIMARY KEY"),
     ("finish", "settle", "INTEGER PRIMARY KEY"),
     ("finish", "complete", "INTEGER PRIMARY KEY"),
+    ("finish", "complete_at_once", "INTEGER PRIMARY KEY"),
     ("finish", "give_back", "PRIMARY KEY (key=? AND no=?)"),
     ("dependencies", "dependents", "taskyard_dependents (id=?)"),
     ("dependencies", "meet", "taskyard_dependents (id=?)"),

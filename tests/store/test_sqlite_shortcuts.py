@@ -9,6 +9,7 @@ from typing import Any
 
 import apsw
 import pytest
+from msgspec.structs import replace
 
 from taskyard.domain.clock import Instant
 from taskyard.domain.lane import LaneChange
@@ -47,6 +48,7 @@ async def told_both_ways(story: Story, monkeypatch: pytest.MonkeyPatch) -> tuple
     with monkeypatch.context() as patched:
         patched.setattr(alike, "grouped", lambda *_: None)
         patched.setattr(candidates, "plain", lambda *_: None)
+        patched.setattr(finish, "_at_once", lambda *_: False)
         patched.setattr(finish, "_if_all", lambda *_: None)
         long = await told(story)
     assert short == long
@@ -140,6 +142,24 @@ async def test_claiming(monkeypatch: pytest.MonkeyPatch, lane: LaneChange) -> No
     await told_both_ways(story, monkeypatch)
 
 
+@pytest.mark.spec("engine-11")
+async def test_claiming_what_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = [1, 9_990, 10_100, 5, 300_000, 7, 11_000]
+
+    async def story(store: SqliteStore) -> object:
+        worker = await node(store, slots=9)
+        large = [new(id=f"task-{n}", payload=f'"{"é" * size}"') for n, size in enumerate(sizes)]
+        await store.enqueue(large)
+        first = await worker.ask(3, ahead=2)
+        again = await store.finish([ended(first.tasks[2], Failed(BROKEN))])
+        return first, again, await worker.ask(5)
+
+    (first, _, last), _ = await told_both_ways(story, monkeypatch)
+
+    claimed = [*first.tasks, *last.tasks]
+    assert [task.payload for task in claimed] == [f'"{"é" * size}"' for size in sizes]
+
+
 @pytest.mark.spec("engine-11", "engine-12")
 @pytest.mark.parametrize("change", [LaneChange(), LaneChange(capacity=5)])
 async def test_claiming_from_several_lanes_and_of_several_kinds(
@@ -182,6 +202,29 @@ async def test_claiming_beside_one_that_is_not_plain(
     await told_both_ways(story, monkeypatch)
 
 
+@pytest.mark.spec("engine-11", "engine-22")
+async def test_claiming_of_several_kinds_with_suspects_among_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(store: SqliteStore) -> object:
+        dead = await node(store, "node-a", kinds=("work", "more"))
+        await store.enqueue([*tasks(1, prefix="suspect"), new("more", id="suspect-more")])
+        await dead.ask(2)
+        await store.rescue([dead.lease])
+        await store.enqueue(
+            [new(("work", "more")[n % 2], id=f"t-{n}", priority=1) for n in range(4)]
+        )
+        await store.enqueue(
+            [new(("work", "more")[n % 2], id=f"u-{n}", priority=9) for n in range(4)]
+        )
+        alive = await node(store, "node-b", slots=2, kinds=("work", "more"))
+        return [task.id for task in (await alive.ask(2, ahead=9)).tasks]
+
+    claimed, _ = await told_both_ways(story, monkeypatch)
+
+    assert claimed == [*(f"t-{n}" for n in range(4)), *(f"u-{n}" for n in range(4))]
+
+
 @pytest.mark.spec("engine-6", "engine-9")
 async def test_finishing(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(store: SqliteStore) -> object:
@@ -213,6 +256,71 @@ async def test_finishing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [type(answer).__name__ for answer in last] == ["Finished", "Stale", "Stale"]
     assert [type(answer).__name__ for answer in twice] == ["Finished", "Stale"]
     assert {task.id: task.state for task in after}["task-2"] == "cancelled"
+
+
+@pytest.mark.spec("engine-6", "engine-19")
+async def test_finishing_those_with_keys_and_those_without_in_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(store: SqliteStore) -> object:
+        worker = await node(store, slots=20)
+        keyed = [new(id=f"keyed-{n}", keys=(f"k{n % 2}",)) for n in range(6)]
+        await store.enqueue([*tasks(6), *keyed, *tasks(6, prefix="more")])
+        answers = []
+        for _ in range(6):
+            claim = await worker.ask(4)
+            answers.append((claim, await store.finish([ended(task) for task in claim.tasks])))
+            answers.append((claim, await store.finish([ended(task) for task in claim.tasks])))
+        return answers
+
+    answers, after = await told_both_ways(story, monkeypatch)
+
+    assert {task.state for task in after} == {"completed"}
+    for (claim, finished), (_, stale) in zip(answers[::2], answers[1::2], strict=True):
+        assert [type(answer).__name__ for answer in finished] == ["Finished"] * len(claim.tasks)
+        assert [type(answer).__name__ for answer in stale] == ["Stale"] * len(claim.tasks)
+
+
+@pytest.mark.spec("engine-6", "engine-19")
+async def test_finishing_plain_tasks_is_fenced(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(store: SqliteStore) -> object:
+        worker = await node(store, slots=20)
+        await store.enqueue(tasks(4))
+        one, two, three, four = [ended(task) for task in (await worker.ask(20)).tasks]
+        anyone = replace(three, lease=0)  # of a worker that does not say under which lease
+        calls = (
+            [one, one],
+            [replace(two, lease=two.lease + 1)],
+            [replace(two, attempt=two.attempt + 1)],
+            [two],
+            [anyone],
+            [anyone],
+            [four, replace(four, lease=0)],
+        )
+        return [[type(a).__name__ for a in await store.finish(call)] for call in calls]
+
+    answers, _ = await told_both_ways(story, monkeypatch)
+
+    done, stale = "Finished", "Stale"
+    assert answers == [[done, stale], [stale], [stale], [done], [done], [stale], [done, stale]]
+
+
+@pytest.mark.spec("engine-6")
+async def test_results_that_do_not_fit_into_one_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finish, "RESULTS_AT_ONCE", 25)
+
+    async def story(store: SqliteStore) -> object:
+        worker = await node(store, slots=20)
+        await store.enqueue(tasks(20))
+        claim = await worker.ask(20)
+        results = [Succeeded(None if n == 7 else f'"{n}"') for n in range(20)]
+        pairs = zip(claim.tasks, results, strict=True)
+        return await store.finish([ended(task, result) for task, result in pairs])
+
+    _, after = await told_both_ways(story, monkeypatch)
+
+    kept = {task.id: task.result for task in after}
+    assert kept == {f"task-{n}": None if n == 7 else f'"{n}"' for n in range(20)}
 
 
 @pytest.mark.spec("engine-28")

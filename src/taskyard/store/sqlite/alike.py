@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import attrgetter
 
+import apsw
+
 from taskyard.domain.clock import micros
 from taskyard.domain.state import State
 from taskyard.domain.task import NewTask, OnFailure
@@ -46,11 +48,22 @@ def save(tx: Tx, groups: Groups) -> int:
 
 def _save(tx: Tx, group: dict[int, NewTask]) -> int:
     sql = tx.sql("enqueue")
-    one = next(iter(group.values()))
+    if len(group) == 1:
+        [(no, one)] = group.items()
+        saved = tx.run(sql["insert_one"], no, *_common(tx, one), one.id)
+        if saved:
+            tx.run(sql["payload_one"], no, one.payload)
+        return saved
+    ids = to_json({no: task.id for no, task in group.items()})
+    saved = tx.run(sql["insert_alike"], ids, *_common(tx, next(iter(group.values()))))
+    tx.run(sql["payloads_alike"], to_json({no: task.payload for no, task in group.items()}))
+    return saved
+
+
+def _common(tx: Tx, one: NewTask) -> tuple[apsw.SQLiteValue, ...]:
+    """What tasks of a group have in common, in the order of insert_alike in sql/enqueue.sql."""
     run_at = run_at_of(tx, one)
-    saved = tx.run(
-        sql["insert_alike"],
-        to_json({no: task.id for no, task in group.items()}),
+    return (
         tx.now,
         lane_number(tx, one.lane),
         route_number(tx, one.kind, one.requires),
@@ -62,5 +75,3 @@ def _save(tx: Tx, group: dict[int, NewTask]) -> int:
         one.deadline,
         run_at,
     )
-    tx.run(sql["payloads_alike"], to_json({no: task.payload for no, task in group.items()}))
-    return saved

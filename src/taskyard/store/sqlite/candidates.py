@@ -12,9 +12,11 @@ from taskyard.domain.clock import Instant
 from taskyard.domain.lane import Order
 from taskyard.domain.node import Lease
 from taskyard.domain.rate import Rate
+from taskyard.domain.task import Claimed
 from taskyard.store.sqlite import fair
-from taskyard.store.sqlite.found import Found, Place
+from taskyard.store.sqlite.found import ClaimedRow, Found, Place
 from taskyard.store.sqlite.tx import Tx
+from taskyard.store.sqlite.unreadable import UNREADABLE
 
 MAX_SET = 500
 MAX_PLAIN = 8  # streams; where there are more, one that is not plain is likely to be among them
@@ -29,6 +31,7 @@ class Stream(msgspec.Struct, array_like=True):
     order: Order
     rate: Rate | None
     full_at: Instant | None
+    begins_plain: bool  # nothing but room can hold its first task back
 
 
 class Look(msgspec.Struct):
@@ -45,14 +48,17 @@ class Plain(msgspec.Struct):
 
     lanes: dict[int, list[int]]
     cut_short: bool
+    whole: dict[int, Claimed]  # those of them of which all is known that their worker needs
 
 
+_STREAMS = msgspec.json.Decoder(list[Stream])
 _PLACED = msgspec.json.Decoder(tuple[list[int], list[int], list[int]])
+_WHOLE = msgspec.json.Decoder(list[ClaimedRow])
 
 
-def streams(tx: Tx, lease: Lease, slots: int) -> list[Stream]:
-    """Those in whose lanes there is room now."""
-    found = tx.rows(list[Stream], tx.sql("claim")["streams"], lease, tx.now)
+def streams(tx: Tx, found_now: str, slots: int) -> list[Stream]:
+    """Those of these, as begin in sql/claim.sql finds them, in whose lanes there is room now."""
+    found = _STREAMS.decode(found_now)
     for stream in found:
         if stream.rate is not None:
             tokens = stream.rate.tokens(stream.full_at or 0, tx.now)
@@ -82,11 +88,16 @@ def look(tx: Tx, streams: Sequence[Stream], want: int, reach: int) -> Look:
     return seen
 
 
-def plain(tx: Tx, streams: Sequence[Stream], want: int) -> Plain | None:
+def plain(tx: Tx, streams: Sequence[Stream], want: int, lease: Lease) -> Plain | None:
     """The same as look, for tasks that nothing but room can hold back; None: there are others."""
-    if len(streams) > MAX_PLAIN or any(s.order is not Order.PRIORITY for s in streams):
+    if len(streams) > MAX_PLAIN or not all(map(_may_be_plain, streams)):
         return None
-    seen = Plain({}, cut_short=False)
+    seen = Plain({}, cut_short=False, whole={})
+    if len(streams) == 1:
+        found = _first_whole(tx, streams[0], want, lease, seen)
+        if found is not None:
+            seen.lanes[streams[0].lane] = found
+        return seen if found is not None else None
     by_lane: dict[int, list[Stream]] = {}
     for stream in streams:
         by_lane.setdefault(stream.lane, []).append(stream)
@@ -96,6 +107,26 @@ def plain(tx: Tx, streams: Sequence[Stream], want: int) -> Plain | None:
             return None
         seen.lanes[lane] = found
     return seen
+
+
+def _may_be_plain(stream: Stream) -> bool:
+    return stream.begins_plain and stream.order is Order.PRIORITY
+
+
+def _first_whole(tx: Tx, stream: Stream, want: int, lease: Lease, seen: Plain) -> list[int] | None:
+    """The numbers of the first, all of which can be claimed: so they are loaded at once."""
+    limit = want if stream.room is None else min(want, stream.room)
+    statement = tx.sql("claim")["whole"]
+    try:
+        answer = tx.value(statement, stream.lane, stream.route, limit, lease, tx.now)
+        rows = None if answer is None else _WHOLE.decode(answer)
+    except UNREADABLE:
+        rows = None  # the other way finds out which
+    if rows is None:
+        return None
+    seen.cut_short = len(rows) == limit
+    seen.whole = {row.no: row for row in rows if row.payload}
+    return [row.no for row in rows]
 
 
 def _first_plain(tx: Tx, served: Sequence[Stream], want: int, seen: Plain) -> list[int] | None:

@@ -18,7 +18,7 @@ from taskyard.store.port import Claim, ClaimRequest
 from taskyard.store.sqlite import candidates, dependencies, due, keys, rates
 from taskyard.store.sqlite.candidates import MAX_SET, Plain, Stream
 from taskyard.store.sqlite.finish import finish, free_dedup
-from taskyard.store.sqlite.found import Found
+from taskyard.store.sqlite.found import ClaimedRow, Found
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
 from taskyard.store.sqlite.unreadable import UNREADABLE, corrupt, name, sift
 
@@ -41,16 +41,12 @@ class _NodeRow(msgspec.Struct, array_like=True):
     yard_paused: int
 
 
-class _ClaimedRow(Claimed, array_like=True, frozen=True):
-    pass
-
-
 def claim(tx: Tx, request: ClaimRequest) -> Claim:
     sql = tx.sql("claim")
-    found = tx.value(sql["node"], request.lease, tx.boot_id, tx.boot, tx.now)
-    if found is None:
+    begun = _begin(tx, request.lease)
+    if begun is None:
         return Claim([], refused="this lease has ended")
-    node = msgspec.json.decode(found, type=_NodeRow)
+    node = msgspec.json.decode(begun[0], type=_NodeRow)
     if request.number <= node.last_request:
         again = tx.rows(list[tuple[int, bool]], sql["again"], request.lease, request.number)
         ahead = frozenset(no for no, started in again if not started)
@@ -59,7 +55,14 @@ def claim(tx: Tx, request: ClaimRequest) -> Claim:
     refused = _refusal(node)
     if refused is not None:
         return Claim([], refused=refused)
-    return _Search(tx, request, node).run()
+    return _Search(tx, request, node, begun[1]).run()
+
+
+def _begin(tx: Tx, lease: Lease) -> tuple[str, str] | None:
+    """What there is to know of a node and of what is ready for it."""
+    bindings = (lease, tx.boot_id, tx.boot, tx.now)
+    found: tuple[str, str] | None = tx.row_or_none(tx.sql("claim")["begin"], *bindings)
+    return found
 
 
 def _refusal(node: _NodeRow) -> str | None:
@@ -75,16 +78,18 @@ def _refusal(node: _NodeRow) -> str | None:
 class _Search:
     """Looks for tasks in rounds until the node is full or nothing eligible is left."""
 
-    def __init__(self, tx: Tx, request: ClaimRequest, node: _NodeRow) -> None:
+    def __init__(self, tx: Tx, request: ClaimRequest, node: _NodeRow, ready: str) -> None:
         self._tx = tx
         self._sql = tx.sql("claim")
         self._request = request
         self._node = node
+        self._ready: str | None = ready  # until something of it has been taken
         self._slots = max(0, min(request.room, node.free))
         self._ahead = request.ahead
         self._reach = 1
         self._now: list[int] = []
         self._later: list[int] = []
+        self._whole: dict[int, Claimed] = {}  # of those taken, what need not be loaded any more
 
     def run(self) -> Claim:
         more = False
@@ -97,26 +102,44 @@ class _Search:
         taken = self._now + self._later
         if taken:
             self._tx.run(self._sql["answered"], self._request.lease, self._request.number)
-        tasks, spoiled = _load(self._tx, self._request.lease, taken)
+        tasks, spoiled = self._loaded(taken)
         more = spoiled or (more and self._slots > 0)
         return Claim(tasks, frozenset(self._later), more=more)
+
+    def _loaded(self, taken: list[int]) -> tuple[list[Claimed], bool]:
+        whole = self._whole
+        lacking = [no for no in taken if no not in whole]
+        if not lacking:
+            return [whole[no] for no in taken], False
+        tasks, spoiled = _load(self._tx, self._request.lease, lacking)
+        if not whole:
+            return tasks, spoiled
+        whole |= {task.no: task for task in tasks}
+        return [whole[no] for no in taken if no in whole], spoiled
+
+    def _ready_now(self) -> str:
+        if self._ready is None:
+            [_, self._ready] = _begin(self._tx, self._request.lease) or ("", "[]")
+        ready, self._ready = self._ready, None
+        return ready
 
     def _round(self) -> bool:
         """One set of candidates; says whether another look could find more."""
         tx = self._tx
-        streams = candidates.streams(tx, self._request.lease, self._slots)
+        streams = candidates.streams(tx, self._ready_now(), self._slots)
         if not streams:
             return False
         want = min(self._slots + self._ahead, MAX_SET)
         try:
-            plain = candidates.plain(tx, streams, want)
-            if plain is not None:
-                return self._take_plain(streams, plain)
-            look = candidates.look(tx, streams, want, self._reach)
+            plain = candidates.plain(tx, streams, want, self._request.lease)
+            look = candidates.look(tx, streams, want, self._reach) if plain is None else None
         except UNREADABLE:
             if self._set_aside(streams):
                 return True  # whoever waited behind them may come before the others
             raise
+        if plain is not None:
+            return self._take_plain(streams, plain)
+        assert look is not None
         if keys.passed_over(tx, look.moved_back):
             return True  # whoever waited behind them comes before what follows
         found = list(interleave(list(look.lanes.values()), start=self._request.number))
@@ -145,6 +168,7 @@ class _Search:
         found = list(interleave(list(look.lanes.values()), start=self._request.number))
         started = found[: self._slots]
         ahead = [no for no in found[self._slots :] if no not in kept_back][: self._ahead]
+        self._whole |= look.whole
         self._start(started, ahead)
         if limited:
             begun = set(started)
@@ -203,8 +227,7 @@ class _Search:
             keys.passed_over(self._tx, others, each=min(self._reach, MAX_WOKEN))
 
     def _start(self, started: list[int], ahead: list[int]) -> None:
-        self._take(started, self._tx.now)
-        self._take(ahead, None)
+        self._take(started, ahead)
         self._now += started
         self._later += ahead
         self._slots -= len(started)
@@ -226,15 +249,16 @@ class _Search:
             if started.get(lane) and stream.rate is not None:
                 rates.take_of_lane(self._tx, lane, stream.rate, stream.full_at, started[lane])
 
-    def _take(self, taken: list[int], started_at: int | None) -> None:
-        if taken:
+    def _take(self, started: list[int], ahead: list[int]) -> None:
+        if started or ahead:
             self._tx.run(
                 self._sql["take"],
-                numbers(taken),
+                numbers(started + ahead),
                 self._request.lease,
                 self._request.number,
                 self._node.id,
-                started_at,
+                self._tx.now,
+                numbers(ahead),
             )
 
 
@@ -274,8 +298,8 @@ def _load(tx: Tx, lease: Lease, taken: list[int]) -> tuple[list[Claimed], bool]:
     return rows, bool(bad)
 
 
-def _read(tx: Tx, taken: Sequence[int]) -> list[_ClaimedRow]:
-    rows = tx.rows(list[_ClaimedRow], tx.sql("claim")["load"], numbers(taken), tx.now)
+def _read(tx: Tx, taken: Sequence[int]) -> list[ClaimedRow]:
+    rows = tx.rows(list[ClaimedRow], tx.sql("claim")["load"], numbers(taken), tx.now)
     if len(rows) < len(taken):
         raise msgspec.DecodeError("its payload is gone")
     return rows

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from taskyard.domain.clock import micros
+from taskyard.domain.errors import StoreError
 from taskyard.domain.node import Hold
 from taskyard.domain.outcome import Finished, Stale, Verdict, heed
 from taskyard.domain.state import TERMINAL, Reason, State, require
@@ -17,7 +18,7 @@ from taskyard.store.sqlite.tx import Tx, numbers, to_json
 from taskyard.store.sqlite.unreadable import UNREADABLE
 
 MAX_FENCES = 8  # attempts and leases; with more, one statement for all takes less time
-RESULTS_AT_ONCE = 100  # a thousand of the largest would not fit into one text
+RESULTS_AT_ONCE = 1_000_000  # characters; a thousand of the largest would not fit into one text
 
 # What the system did by itself is written down; the happy path is not.
 _AUDITED = frozenset({Reason.TIMEOUT, Reason.LOST, Reason.POISON, Reason.RESCUED})
@@ -39,13 +40,18 @@ def finish(tx: Tx, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
         return []
     for verdict in {(v.state, v.reason): v for v in verdicts}.values():
         require(verdict.id, State.RUNNING, verdict.state, verdict.reason)
+    if not tx.names.keyed and _at_once(tx, verdicts):
+        _save_results(tx, verdicts)
+        return [Finished(verdict.no, verdict.state) for verdict in verdicts]
     try:
         answers, accepted, rows = _judge(tx, verdicts)
     except UNREADABLE:
         dependencies.set_aside(tx, [verdict.no for verdict in verdicts])
         answers, accepted, rows = _judge(tx, verdicts)
     _settle(tx, accepted)
-    give_back(tx, list({(key, row.no) for row in rows for key in row.keys or ()}))
+    held = list({(key, row.no) for row in rows for key in row.keys or ()})
+    tx.names.keyed = bool(held)
+    give_back(tx, held)
     kept = {row.no for row in rows if row.dedup_held}
     if kept:
         free_dedup(tx, [v.no for v in accepted if v.no in kept and v.state in TERMINAL])
@@ -54,6 +60,21 @@ def finish(tx: Tx, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
         ends = [(v.id, v.state) for v in accepted if v.no in awaited and v.state in TERMINAL]
         dependencies.ended(tx, ends)
     return answers
+
+
+def _at_once(tx: Tx, verdicts: Sequence[Verdict]) -> bool:
+    """Whether all of these were accepted as completed, and that was all there was to do."""
+    fences = {(v.attempt, v.lease, v.state) for v in verdicts}
+    if len(fences) > 1:
+        return False
+    [(attempt, lease, state)] = fences
+    nos = {v.no for v in verdicts}
+    if state is not State.COMPLETED or len(nos) < len(verdicts):
+        return False
+    changed = tx.run(tx.sql("finish")["complete_at_once"], numbers(nos), tx.now, attempt, lease)
+    if changed not in (0, len(nos)):
+        raise StoreError(f"{changed} of {len(nos)} tasks were ended: all or none can be")
+    return changed > 0
 
 
 _Judged = tuple[list[Finished | Stale], list[Verdict], list[_Accepted]]
@@ -123,14 +144,27 @@ def _settle(tx: Tx, verdicts: Sequence[Verdict]) -> None:
     if others:
         tx.run(sql["settle"], to_json(_rows(tx, others)))
         tx.audit("system", [(v.reason, f"task:{v.id}", v.state) for v in others if _noted(v)])
-    results = [(v.no, v.result) for v in verdicts if v.result is not None]
-    for at in range(0, len(results), RESULTS_AT_ONCE):
-        tx.run(sql["results"], to_json(results[at : at + RESULTS_AT_ONCE]))
+    _save_results(tx, verdicts)
     at_once = [
         v.no for v in others if v.state is State.PENDING and v.delay is not None and v.delay <= 0
     ]
     if at_once:
         dependencies.set_aside(tx, list(order.queue(tx, at_once, Reason.DUE)))
+
+
+def _save_results(tx: Tx, verdicts: Sequence[Verdict]) -> None:
+    results: dict[int, str] = {}
+    text = 0
+    for verdict in verdicts:
+        if verdict.result is None:
+            continue
+        results[verdict.no] = verdict.result
+        text += len(verdict.result)
+        if text > RESULTS_AT_ONCE:
+            tx.run(tx.sql("finish")["results"], to_json(results))
+            results, text = {}, 0
+    if results:
+        tx.run(tx.sql("finish")["results"], to_json(results))
 
 
 def _noted(verdict: Verdict) -> bool:

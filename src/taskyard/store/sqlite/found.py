@@ -1,9 +1,10 @@
-"""A queued task as a claim finds it."""
+"""A task as a claim finds it, and as its worker gets it."""
 
 from __future__ import annotations
 
 from taskyard.domain.admission import Candidate
 from taskyard.domain.clock import Instant
+from taskyard.domain.task import Claimed
 
 Place = tuple[int, int]
 
@@ -19,3 +20,7 @@ class Found(Candidate, array_like=True, frozen=True):
     @property
     def place(self) -> Place:
         return self.rank, self.seq
+
+
+class ClaimedRow(Claimed, array_like=True, frozen=True):
+    """In the order of load and whole in sql/claim.sql."""

@@ -159,7 +159,8 @@ class SqliteStore:
             await self.open()
 
     async def _write(self, job: Callable[[Tx], T]) -> T:
-        await self._be_open()
+        if not self._opened:
+            await self._be_open()
         before = self._writer.commits
         answer = await self._writer.run(job)
         if self.path == MEMORY and self._writer.commits != before:
@@ -167,7 +168,8 @@ class SqliteStore:
         return answer
 
     async def _read(self, job: Callable[[Tx], T]) -> T:
-        await self._be_open()
+        if not self._opened:
+            await self._be_open()
         return await self._reader.run(job)
 
     async def now(self) -> Instant:

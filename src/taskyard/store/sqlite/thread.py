@@ -2,7 +2,7 @@
 
 Calls that arrive while a commit is under way are done together in the next transaction; each one
 returns after its own commit. A savepoint around each keeps one that fails from taking the others
-with it.
+with it, unless SQLite gives the whole transaction up: then all of them fail, with its reason.
 """
 
 from __future__ import annotations
@@ -63,6 +63,10 @@ class _Call(Generic[T]):
     @property
     def failed(self) -> bool:
         return self._error is not None
+
+    @property
+    def error(self) -> BaseException | None:
+        return self._error
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
@@ -274,7 +278,8 @@ class DatabaseThread:
                 reach(Point.AFTER_COMMIT)
             else:
                 # SQLite gave the whole transaction up (a full disk does that).
-                raise StoreError(f"{self._path}: the transaction was rolled back")
+                why = next((call.error for call in group if call.error is not None), None)
+                raise why or StoreError(f"{self._path}: the transaction was rolled back")
         except BaseException as error:
             self._rollback(db)
             self._fail(group, error)

@@ -33,9 +33,11 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 
 
 class Names:
-    """Numbers of lanes and routes, which never change once they are committed."""
+    """What is remembered from one transaction to the next: numbers of lanes and routes, which never
+    change once they are committed, and a guess."""
 
     def __init__(self) -> None:
+        self.keyed = False  # whether tasks that ended last held keys; so will the next, mostly
         self.lanes: dict[str, int] = {}
         self.routes: dict[tuple[str, tuple[str, ...]], int] = {}
 
@@ -71,6 +73,10 @@ class Tx:
         """The first column of the first row, or None."""
         row = next(self.db.execute(statement, bindings), None)
         return None if row is None else row[0]
+
+    def row_or_none(self, statement: str, *bindings: apsw.SQLiteValue) -> Any:
+        """The first row, if there is one."""
+        return next(self.db.execute(statement, bindings), None)
 
     def row(self, statement: str, *bindings: apsw.SQLiteValue) -> tuple[Any, ...]:
         """The only row, which there is."""

@@ -1,21 +1,5 @@
--- :node  may this incarnation claim, and how many slots has it free?
-SELECT json_array(
-           n.id, n.state, json(iif(n.boot = ?2 AND n.until > ?3, 'true', 'false')),
-           json(iif(EXISTS (SELECT 1 FROM taskyard_nodes AS o WHERE o.id = n.id AND o.lease > n.lease),
-                'true', 'false')),
-           n.slots - (SELECT count(*) FROM taskyard_tasks
-                       WHERE state = 'running' AND lease = n.lease AND started_at IS NOT NULL),
-           n.last_request,
-           (SELECT value FROM taskyard_meta WHERE name = 'paused') <> 0
-               AND coalesce((SELECT value FROM taskyard_meta WHERE name = 'paused_until') > ?4, TRUE))
-  FROM taskyard_nodes AS n WHERE n.lease = ?1
-
--- :again  what an earlier request with this number took, and whether it was to start at once
-SELECT json_group_array(json_array(no, json(iif(started_at IS NULL, 'false', 'true'))))
-  FROM (SELECT no, started_at FROM taskyard_tasks
-         WHERE state = 'running' AND lease = ?1 AND request = ?2 ORDER BY rank, seq)
-
--- :streams  the (lane, route) pairs with something ready that this node serves, and their lanes' figures
+-- :begin  may this incarnation claim, and how many slots has it free? And the (lane, route) pairs with something
+-- ready that it serves, their lanes' figures, and whether the first task of each is plain (see below)
 -- Two index seeks a pair, however many tasks are ready: the scan jumps from head to head. Written
 -- apart because SQLite seeks only the first column of (lane, route) > (…) and walks the rest.
 WITH RECURSIVE head (no) AS (
@@ -32,15 +16,31 @@ WITH RECURSIVE head (no) AS (
                  ORDER BY t.lane, t.route, t.rank, t.seq LIMIT 1))
       FROM head CROSS JOIN taskyard_tasks AS h ON h.no = head.no
 )
-SELECT json_group_array(json_array(
-           t.lane, t.route,
-           iif(l.capacity IS NULL, NULL, l.capacity - (
-               SELECT count(*) FROM taskyard_tasks AS r
-                WHERE r.state = 'running' AND r.lane = t.lane)),
-           l.lane_order, json(l.rate), l.full_at))
-  FROM head CROSS JOIN taskyard_tasks AS t ON t.no = head.no
-       CROSS JOIN taskyard_node_routes AS s ON s.lease = ?1 AND s.route = t.route
-       CROSS JOIN taskyard_lanes AS l ON l.no = t.lane AND (NOT l.paused OR l.paused_until <= ?2)
+SELECT json_array(
+           n.id, n.state, json(iif(n.boot = ?2 AND n.until > ?3, 'true', 'false')),
+           json(iif(EXISTS (SELECT 1 FROM taskyard_nodes AS o WHERE o.id = n.id AND o.lease > n.lease),
+                'true', 'false')),
+           n.slots - (SELECT count(*) FROM taskyard_tasks
+                       WHERE state = 'running' AND lease = n.lease AND started_at IS NOT NULL),
+           n.last_request,
+           (SELECT value FROM taskyard_meta WHERE name = 'paused') <> 0
+               AND coalesce((SELECT value FROM taskyard_meta WHERE name = 'paused_until') > ?4, TRUE)),
+       (SELECT json_group_array(json_array(
+                   t.lane, t.route,
+                   iif(l.capacity IS NULL, NULL, l.capacity - (
+                       SELECT count(*) FROM taskyard_tasks AS r
+                        WHERE r.state = 'running' AND r.lane = t.lane)),
+                   l.lane_order, json(l.rate), l.full_at,
+                   json(iif(coalesce(t.keys, t.deadline, t.rotation, t.dedup_until) IS NULL, 'true', 'false'))))
+          FROM head CROSS JOIN taskyard_tasks AS t ON t.no = head.no
+               CROSS JOIN taskyard_node_routes AS s ON s.lease = ?1 AND s.route = t.route
+               CROSS JOIN taskyard_lanes AS l ON l.no = t.lane AND (NOT l.paused OR l.paused_until <= ?4))
+  FROM taskyard_nodes AS n WHERE n.lease = ?1
+
+-- :again  what an earlier request with this number took, and whether it was to start at once
+SELECT json_group_array(json_array(no, json(iif(started_at IS NULL, 'false', 'true'))))
+  FROM (SELECT no, started_at FROM taskyard_tasks
+         WHERE state = 'running' AND lease = ?1 AND request = ?2 ORDER BY rank, seq)
 
 -- :candidates  the first ?3 ready tasks of one lane and route
 SELECT json_group_array(json_array(no, lane, priority, seq, json(coalesce(keys, '[]')),
@@ -61,6 +61,27 @@ SELECT iif(max(asks), NULL, json_array(json_group_array(no), json_group_array(ra
          WHERE state = 'queued' AND parked_on IS NULL AND lane = ?1 AND route = ?2
          ORDER BY rank, seq LIMIT ?3)
 
+-- :whole  what the worker ?4 needs to run the same, if nothing more has to be asked of any of them; NULL otherwise
+-- What is large, or begun before, is left out with its payload: five hundred of the largest would not fit into one text.
+SELECT iif(max(asks), NULL, json_group_array(json_array(
+           t.no, t.id, (SELECT kind FROM taskyard_routes WHERE no = ?2), (SELECT name FROM taskyard_lanes WHERE no = ?1),
+           t.attempt + 1, t.charged, t.max_charged,
+           iif(t.timeout % 1000000, t.timeout / 1e6, t.timeout / 1000000),
+           iif(octet_length(p.payload) <= 10000 AND NOT (
+                   t.attempt > 0 AND EXISTS (SELECT 1 FROM taskyard_checkpoints AS c WHERE c.no = t.no)),
+               CAST(p.payload AS TEXT), ''), ?4, t.losses,
+           max(0, ?5 - t.run_at) / 1e6, NULL,
+           iif((SELECT EXISTS (SELECT 1 FROM taskyard_traces)), json((
+               SELECT json_array(o.trace, json(iif(t.run_at <= t.created_at, 'true', 'false')))
+                 FROM taskyard_traces AS o WHERE o.no = t.no)), NULL))))
+  FROM (SELECT no, id, attempt, charged, max_charged, timeout, losses, run_at, created_at,
+               coalesce(keys, deadline, rotation, dedup_until) IS NOT NULL OR reason = 'rescued'
+                   OR typeof(priority) <> 'integer' OR typeof(rank) <> 'integer' OR typeof(seq) <> 'integer' AS asks
+          FROM taskyard_tasks INDEXED BY taskyard_ready
+         WHERE state = 'queued' AND parked_on IS NULL AND lane = ?1 AND route = ?2
+         ORDER BY rank, seq LIMIT ?3) AS t
+       LEFT JOIN taskyard_payloads AS p ON p.no = t.no
+
 -- :heads  the first ready task of each route of one lane, whoever serves it; a seek or two for each
 WITH RECURSIVE head (no) AS (
     SELECT (SELECT no FROM taskyard_tasks INDEXED BY taskyard_ready
@@ -78,10 +99,12 @@ SELECT json_group_array(json_array(t.route, json_array(
            t.dedup_until)))
   FROM head CROSS JOIN taskyard_tasks AS t ON t.no = head.no
 
--- :take  start a new attempt of each of these; ?6 is NULL for those claimed ahead
-UPDATE taskyard_tasks
+-- :take  start a new attempt of each of these at ?5; those of them that are claimed ahead (?6) have not begun
+-- OR FAIL, here and in finish.sql: SQLite keeps no copies of pages for undoing the statement alone. Whoever meets an
+-- error undoes the whole call.
+UPDATE OR FAIL taskyard_tasks
    SET state = 'running', reason = 'claimed', attempt = attempt + 1, lease = ?2, request = ?3,
-       node = ?4, started_at = ?5
+       node = ?4, started_at = iif(no IN (SELECT value FROM jsonb_each(?6)), NULL, ?5)
  WHERE no IN (SELECT value FROM jsonb_each(?1))
 
 -- :free_dedup  of those of these that have one

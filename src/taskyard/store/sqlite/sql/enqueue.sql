@@ -32,6 +32,16 @@ SELECT key, value, ?3, ?4, ?5, ?5, key, ?6, 'created', ?7, ?8, ?9, ?10, ?2, ?11
 INSERT INTO taskyard_payloads (no, payload)
 SELECT t.no, v.value FROM json_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.key
 
+-- :insert_one  the same for one alone, as most callers enqueue: its number and id without JSON
+INSERT INTO taskyard_tasks (
+    no, id, lane, route, priority, rank, seq, state, reason, max_charged, grp, timeout, deadline, created_at, run_at
+)
+VALUES (?1, ?12, ?3, ?4, ?5, ?5, ?1, ?6, 'created', ?7, ?8, ?9, ?10, ?2, ?11)
+    ON CONFLICT DO NOTHING
+
+-- :payload_one
+INSERT INTO taskyard_payloads (no, payload) VALUES (?1, ?2)
+
 -- :insert_particular  the same for tasks of which there is more to say
 INSERT INTO taskyard_tasks (
     no, id, lane, route, priority, seq, state, max_charged, keys, parked_on, grp, dedup, dedup_until,

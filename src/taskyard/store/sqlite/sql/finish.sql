@@ -17,10 +17,21 @@ SELECT t.no, t.attempt, v.value ->> 1, ?2, t.started_at, t.node, v.value ->> 2, 
   FROM jsonb_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value ->> 0
 
 -- :complete  end these as completed
-UPDATE taskyard_tasks
+UPDATE OR FAIL taskyard_tasks
    SET state = 'completed', reason = 'finished', charged = charged + 1, ended_at = ?2,
        lease = NULL, request = NULL, asked = NULL
  WHERE no IN (SELECT value FROM jsonb_each(?1))
+
+-- :complete_at_once  the same, if all of them are the accepted attempts under one fence (?3 attempt, ?4 lease)
+-- and there is nothing more to say of any; else nothing is changed
+UPDATE OR FAIL taskyard_tasks
+   SET state = 'completed', reason = 'finished', charged = charged + 1, ended_at = ?2,
+       lease = NULL, request = NULL, asked = NULL
+ WHERE no IN (SELECT value FROM jsonb_each(?1))
+   AND NOT EXISTS (
+       SELECT 1 FROM jsonb_each(?1) AS v LEFT JOIN taskyard_tasks AS t ON t.no = v.value
+        WHERE (t.state = 'running' AND t.attempt = ?3 AND ?4 IN (0, t.lease)
+               AND coalesce(t.keys, t.awaited, t.dedup_held) IS NULL) IS NOT TRUE)
 
 -- :settle  give these the state, reason and place their verdicts say
 UPDATE taskyard_tasks AS t
@@ -34,9 +45,8 @@ UPDATE taskyard_tasks AS t
           FROM jsonb_each(?1)) AS v
  WHERE t.no = v.no
 
--- :results
-INSERT OR REPLACE INTO taskyard_results (no, result)
-SELECT value ->> 0, value ->> 1 FROM jsonb_each(?1)
+-- :results  by number
+INSERT OR REPLACE INTO taskyard_results (no, result) SELECT key, value FROM json_each(?1)
 
 -- :give_back  free the keys these tasks held
 DELETE FROM taskyard_held
