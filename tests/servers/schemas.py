@@ -22,11 +22,24 @@ from tests.servers import postgres
 _TABLES = """
     SELECT c.relname, array_agg(a.attname::text ORDER BY a.attnum)
       FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
-     WHERE c.relnamespace = to_regnamespace(%s) AND c.relkind = 'r'
+     WHERE c.relnamespace = to_regnamespace(%(schema)s) AND c.relkind = 'r'
        AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
      GROUP BY 1 ORDER BY 1
 """
-_SEQUENCES = "SELECT sequencename FROM pg_sequences WHERE schemaname = %s ORDER BY 1"
+# What a test may have changed of it besides, without the names of schemas that are in it.
+_REST = """
+    WITH ours AS (SELECT to_regnamespace(%(schema)s) AS oid)
+    SELECT proname::text, md5(replace(prosrc, %(schema)s, '')) FROM pg_proc, ours
+     WHERE pronamespace = ours.oid
+     UNION ALL SELECT relname::text, concat(relkind, relpersistence, reloptions) FROM pg_class, ours
+     WHERE relnamespace = ours.oid
+     UNION ALL SELECT conname::text, contype::text FROM pg_constraint, ours
+     WHERE connamespace = ours.oid
+     UNION ALL SELECT tgname::text, tgenabled::text FROM pg_trigger, ours
+     WHERE tgrelid IN (SELECT oid FROM pg_class WHERE relnamespace = ours.oid) AND NOT tgisinternal
+     ORDER BY 1, 2
+"""
+_SEQUENCES = "SELECT sequencename FROM pg_sequences WHERE schemaname = %(schema)s ORDER BY 1"
 
 
 class Schemas:
@@ -42,7 +55,9 @@ class Schemas:
         thread.join()
         self._tables = self._ask(_TABLES, self._pristine)
         self._sequences = [name for (name,) in self._ask(_SEQUENCES, self._pristine)]
+        self._rest = self._ask(_REST, self._pristine)
         assert self._tables
+        assert self._rest
         assert self._sequences
 
     @contextmanager
@@ -53,9 +68,14 @@ class Schemas:
         if self._emptied(name):
             self._free.append(name)
 
+    @contextmanager
+    def unused(self) -> Iterator[str]:
+        """The URL of one that nobody else had or will have."""
+        yield self._url(self._name())
+
     def _emptied(self, name: str) -> bool:
         """False: its test has not left it as it was made, or has not left it at all."""
-        if self._ask(_TABLES, name) != self._tables:
+        if (self._ask(_TABLES, name), self._ask(_REST, name)) != (self._tables, self._rest):
             return False
         schema = schema_name(name)
         ours, pristine = sql.Identifier(schema), sql.Identifier(schema_name(self._pristine))
@@ -86,7 +106,7 @@ class Schemas:
         return True
 
     def _ask(self, query: LiteralString, name: str) -> list[tuple[Any, ...]]:
-        rows = self._connection.execute(query, [schema_name(name)]).fetchall()
+        rows = self._connection.execute(query, {"schema": schema_name(name)}).fetchall()
         self._connection.rollback()
         return rows
 

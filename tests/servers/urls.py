@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from taskyard.domain.task import new_task_id
 from tests.servers import postgres, redis
+from tests.servers.schemas import schemas
 
 STORES = ("sqlite", "postgres", "redis")
 
@@ -20,6 +23,19 @@ def fresh_url(kind: str, folder: Path) -> str:
             return f"{postgres.shared_url()}?namespace={name}"
         case _:
             return f"{redis.shared_url()}?namespace={name}"
+
+
+@contextmanager
+def lent_url(kind: str, folder: Path) -> Iterator[str]:
+    """The same; but a schema of PostgreSQL was used and emptied before, for it takes long to make.
+
+    Whoever borrows it has ended all its processes when it gives it back.
+    """
+    if kind == "postgres":
+        with schemas().lent() as url:
+            yield url
+    else:
+        yield fresh_url(kind, folder)
 
 
 def neighbour(url: str) -> str:

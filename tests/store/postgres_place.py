@@ -9,11 +9,12 @@ from typing import Any
 
 import asyncpg
 
-from taskyard.domain.task import new_task_id
+from taskyard.store.postgres.options import read_options
 from taskyard.store.postgres.queries import in_namespace
 from taskyard.store.postgres.store import PostgresStore
 from taskyard.store.url import open_store
 from tests.servers.postgres import shared_url
+from tests.servers.schemas import schemas
 
 
 class Yard:
@@ -33,19 +34,20 @@ class Yard:
 
 
 @asynccontextmanager
-async def yard(stores: int = 1) -> AsyncIterator[Yard]:
-    namespace = f"test_{new_task_id()}"
-    made: list[PostgresStore] = []
-    for _ in range(stores):
-        store = open_store(f"{shared_url()}?namespace={namespace}")
-        assert isinstance(store, PostgresStore)
-        await store.open()
-        made.append(store)
-    try:
-        yield Yard(made, namespace)
-    finally:
-        for store in made:
-            await store.close()
+async def yard(stores: int = 1, *, unused: bool = False) -> AsyncIterator[Yard]:
+    """On an empty schema; an unused one also has no pages of rows that were there before."""
+    with schemas().unused() if unused else schemas().lent() as url:
+        made: list[PostgresStore] = []
+        for _ in range(stores):
+            store = open_store(url)
+            assert isinstance(store, PostgresStore)
+            await store.open()
+            made.append(store)
+        try:
+            yield Yard(made, read_options(url).namespace)
+        finally:
+            for store in made:
+                await store.close()
 
 
 @asynccontextmanager

@@ -35,6 +35,7 @@ from tests.servers.postgres import shared_url
 MANY = 120  # enough in one claim for a floor to be raised
 TIME_PASSES = "UPDATE taskyard.floors SET raised_at = raised_at - 5000000, looked_at = 0"
 FLOOR = "SELECT max(safe) FROM taskyard.floors"
+FLOORS = "SELECT priority, max(safe) AS safe FROM taskyard.floors GROUP BY priority ORDER BY 1"
 
 pytestmark = pytest.mark.spec("engine-12", "engine-29")
 
@@ -220,6 +221,23 @@ async def test_a_retried_task_goes_behind_and_is_found(place: Place) -> None:
     await finish(place.store, failed(task))
 
     assert await worker.claim_ids(1) == [task.id]
+
+
+async def test_the_floor_of_a_queue_that_is_empty_now_rises_with_those_beside_it(
+    place: Place,
+) -> None:
+    worker = await node(place.store, slots=1000)
+    await place.churn(worker, rounds=2)
+    before = await place.floor()
+    for _ in range(3):
+        await place.store.enqueue([new(priority=1) for _ in range(MANY)])
+        await complete(place.store, *await worker.claim(MANY))
+        await place.behind.execute(place.here(TIME_PASSES))
+
+    floors = await place.behind.fetch(place.here(FLOORS))
+
+    assert [row["priority"] for row in floors] == [1, 5]
+    assert all(row["safe"] > before + MANY for row in floors)
 
 
 async def test_a_floor_that_saves_nothing_is_dropped(place: Place) -> None:

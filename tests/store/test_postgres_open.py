@@ -15,13 +15,14 @@ import pytest
 from taskyard.domain.errors import ConfigurationError, SchemaMismatch, StoreUnavailable
 from taskyard.domain.state import State
 from taskyard.domain.task import new_task_id
-from taskyard.store.port import Store
+from taskyard.store.port import ClaimRequest, Store
 from taskyard.store.postgres import connection, listen, migrate
 from taskyard.store.postgres.connection import MOST_CONNECTIONS, Database
 from taskyard.store.postgres.options import read_options
 from taskyard.store.postgres.queries import in_namespace, migrations
+from taskyard.store.postgres.turn import turn_args
 from taskyard.store.url import allowing_migration, open_store
-from tests.conformance.verbs import enqueued, finish, node, running, succeeded
+from tests.conformance.verbs import enqueued, finish, node, running, seen, succeeded
 from tests.crash.proxy import Proxy
 from tests.servers.postgres import shared_url
 from tests.servers.urls import fresh_url
@@ -235,7 +236,7 @@ async def test_a_yard_of_the_schema_before_is_brought_up_with_what_waits_in_it(u
         waiting = await enqueued(store, keys=("k",))
         version = (await store.schema()).newest
     async with admin() as connection:  # as the release before has left it
-        await connection.execute(f"ALTER TABLE {schema_at(url)}.tasks DROP COLUMN trace")
+        await connection.execute(f"ALTER TABLE {schema_at(url)}.loads DROP COLUMN since")
     await make(url, schema=str(version - 1), functions="of an older release")
     async with opened(url) as store:
         assert (await store.schema()).current
@@ -243,6 +244,28 @@ async def test_a_yard_of_the_schema_before_is_brought_up_with_what_waits_in_it(u
         assert await worker.claim_ids(5) == []
         await finish(store, succeeded(holder))
         assert await worker.claim_ids(5) == [waiting]
+
+
+@pytest.mark.spec("engine-29")
+async def test_workers_of_the_release_before_are_answered_in_full(url: str) -> None:
+    async with opened(url) as store:
+        worker = await node(store)
+        first = [await running(store, worker) for _ in range(2)]
+        waiting = [await enqueued(store) for _ in range(5)]
+        request = ClaimRequest(lease=worker.lease, number=worker.number + 1, room=2, ahead=2)
+        args = turn_args(0, [succeeded(task) for task in first], request)
+        async with admin() as connection:
+            places = ", ".join(f"${at}" for at in range(1, len(args) + 1))
+            query = f"SELECT * FROM {schema_at(url)}.turn({places})"
+            row = dict(await connection.fetchrow(query, *args) or {})
+
+        assert sorted(row["o_accepted"]) == [task.no for task in first]
+        assert (row["o_accepted_attempt"], row["o_accepted_lease"]) == ([1, 1], [worker.lease] * 2)
+        assert row["o_id"] == waiting[:4]
+        assert row["o_ahead"] == row["o_no"][2:]
+        lists = ("route", "lane", "attempt", "charged", "max_charged", "timeout", "losses")
+        assert {len(row[f"o_{name}"]) for name in lists} == {4}
+        assert [(await seen(store, task.id)).state for task in first] == [State.COMPLETED] * 2
 
 
 @pytest.mark.spec("engine-29")

@@ -226,7 +226,7 @@ async def test_a_claim_from_an_ordered_lane_reads_no_more_beside_many(name: str)
     """In pages, not in seconds."""
     pages: list[int] = []
     for size in (1000, 20_000):
-        async with yard() as place:
+        async with yard(unused=True) as place:
             store = place.store
             await make(store, "lane", **ORDERS[name])
             for _ in range(size // 1000):

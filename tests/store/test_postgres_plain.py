@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from taskyard.domain.clock import micros
-from taskyard.domain.errors import StaleAttempt
+from taskyard.domain.errors import InvalidOption, PayloadTooLarge, StaleAttempt
 from taskyard.domain.lane import LaneChange, Order
 from taskyard.domain.task import Dedup, Duplicate, Enqueued, NewTask, Refused
 from taskyard.store.postgres.enqueue import (
@@ -109,6 +110,39 @@ async def test_an_id_that_is_taken_is_left_out_alone(place: Yard) -> None:
     assert await worker.claim_ids(9) == ids([second, first, third, again])
 
 
+async def test_a_payload_with_our_separator_in_it_is_kept_as_it_is(place: Yard) -> None:
+    for tasks in ([new(payload="[\x1f]"), new()], [new(payload="\x1f\x1f"), new(), new()]):
+        assert await place.store.enqueue(tasks) == [Enqueued(task.id) for task in tasks]
+        kept = [await place.store.get(task.id) for task in tasks]
+        assert [task and task.payload for task in kept] == [task.payload for task in tasks]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"id": ""},
+        {"id": "a\nb"},
+        {"id": "i" * 201},
+        {"kind": "\x00"},
+        {"lane": ""},
+        {"priority": 11},
+        {"timeout": 0.0},
+        {"max_charged": 0},
+        {"requires": ("",)},
+        {"trace": "no trace"},
+        {"payload": "ä" * 500_001},
+    ],
+)
+@pytest.mark.parametrize("among", [0, 2])
+async def test_one_that_is_wrong_keeps_all_from_being_saved(
+    place: Yard, wrong: dict[str, Any], among: int
+) -> None:
+    bad = msgspec.structs.replace(new(), **wrong)
+    with pytest.raises((InvalidOption, PayloadTooLarge)):
+        await place.store.enqueue([*(new() for _ in range(among)), bad, *various()[:among]])
+    assert await place.value("SELECT count(*) FROM taskyard.tasks") == 0
+
+
 @pytest.mark.parametrize("many", [1, 3])
 async def test_an_attempt_enqueues_while_it_is_the_accepted_one(place: Yard, many: int) -> None:
     worker = await node(place.store)
@@ -149,6 +183,7 @@ async def test_a_lane_that_becomes_particular_is_served_by_its_rules(
         {"delay": 0.0},
         {"run_at": 0},
         {"deadline": micros(1e9)},
+        {"payload": "[\x1f]"},
     ],
 )
 def test_what_is_not_plain(options: dict[str, Any]) -> None:

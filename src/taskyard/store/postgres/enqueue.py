@@ -8,9 +8,18 @@ from typing import Any
 from taskyard.domain.clock import micros
 from taskyard.domain.errors import InvalidOption
 from taskyard.domain.node import Hold
-from taskyard.domain.task import Duplicate, Enqueue, Enqueued, NewTask, Refused
+from taskyard.domain.task import (
+    MAX_NAME,
+    MAX_PAYLOAD_BYTES,
+    Duplicate,
+    Enqueue,
+    Enqueued,
+    NewTask,
+    Refused,
+)
 
 SEPARATOR = "\x1f"  # names are printable, so it is in none of them
+MOST_BYTES = 4  # that a character takes
 
 TYPES = (
     *("bigint", "bigint", "integer", "bigint", "text[]", "text[]", "text[]", "text[]", "integer[]"),
@@ -26,7 +35,8 @@ ENQUEUE = (
 
 ENQUEUE_ONE = "SELECT taskyard.enqueue_one($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
 ENQUEUE_PLAIN = (
-    "SELECT taskyard.enqueue_plain($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"
+    "SELECT taskyard.enqueue_plain($1, $2, $3, $4, $5, $6, $7, $8, string_to_array($9, E'\\x1f'), "
+    "string_to_array($10, E'\\x1f'), $11, $12, $13, $14)"
 )
 
 
@@ -75,16 +85,21 @@ def enqueue_args(
 
 
 def is_plain(task: NewTask) -> bool:
-    """Due at once, and with nothing that others could stand in the way of."""
+    """Due at once, and with nothing that others could stand in the way of.
+
+    JSON that a program wrote has no control character in it, so our separator is in no payload but
+    one that somebody wrote by hand.
+    """
     return not (
         task.keys
-        or task.dedup
+        or task.dedup is not None
         or task.depends_on
         or task.group
         or task.refuse_if_held
         or task.delay is not None
         or task.run_at is not None
         or task.deadline is not None
+        or SEPARATOR in task.payload
     )
 
 
@@ -115,9 +130,19 @@ def one_args(offset: int, task: NewTask, by: Hold | None = None) -> tuple[object
 
 
 def plain_args(offset: int, tasks: Sequence[NewTask], by: Hold | None = None) -> tuple[object, ...]:
-    """Plain tasks; what many have in common is said once."""
+    """Two plain tasks or more, checked; what many have in common is said once.
+
+    Ids and payloads go as one text each: the driver takes its time over each element of an array.
+    """
     forms = _Numbering()
     form = [forms[t.lane, t.kind, t.requires, t.priority, t.max_charged, t.timeout] for t in tasks]
+    for one in dict(zip(form, tasks, strict=True)).values() if len(forms) > 1 else tasks[:1]:
+        one.check()
+    ids, payloads = [task.id for task in tasks], [task.payload for task in tasks]
+    traces = _traces(tasks)
+    if traces or not _are_common(ids, payloads):
+        for task in tasks:
+            task.check_own()
     return (
         offset,
         [lane for lane, *_ in forms],
@@ -126,11 +151,21 @@ def plain_args(offset: int, tasks: Sequence[NewTask], by: Hold | None = None) ->
         [priority for _, _, _, priority, *_ in forms],
         [max_charged for *_, max_charged, _ in forms],
         [micros(timeout) for *_, timeout in forms],
-        form,
-        [task.id for task in tasks],
-        [task.payload for task in tasks],
-        _traces(tasks),
+        form if len(forms) > 1 else [],
+        SEPARATOR.join(ids),
+        SEPARATOR.join(payloads),
+        traces,
         *_by(by),
+    )
+
+
+def _are_common(ids: Sequence[str], payloads: Sequence[str]) -> bool:
+    """Whether nothing can be wrong with any of them, seen at a glance."""
+    return (
+        all(ids)
+        and max(map(len, ids)) <= MAX_NAME
+        and "".join(ids).isprintable()
+        and max(map(len, payloads)) * MOST_BYTES <= MAX_PAYLOAD_BYTES
     )
 
 

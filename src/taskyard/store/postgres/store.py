@@ -117,13 +117,13 @@ class PostgresStore:
     # --- tasks ---
 
     async def enqueue(self, tasks: Sequence[NewTask], *, by: Hold | None = None) -> list[Enqueue]:
-        for task in tasks:
-            task.check()
         if tasks and all(map(is_plain, tasks)):
             row = await self._enqueue_plain(tasks, by)
             if row is None:
                 return [Enqueued(task.id) for task in tasks]
         else:
+            for task in tasks:
+                task.check()
             row = await self._database.row_in_time(ENQUEUE, *enqueue_args(self._now, tasks, by))
         if by is not None and row["o_stale"]:
             raise StaleAttempt(
@@ -135,6 +135,7 @@ class PostgresStore:
     async def _enqueue_plain(self, tasks: Sequence[NewTask], by: Hold | None) -> Any:
         """None if all were saved, else what sql enqueue answers."""
         if len(tasks) == 1:
+            tasks[0].check()
             text = await self._database.value(ENQUEUE_ONE, *one_args(self._now, tasks[0], by))
         else:
             text = await self._database.value(ENQUEUE_PLAIN, *plain_args(self._now, tasks, by))

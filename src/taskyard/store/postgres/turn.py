@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import repeat
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ from taskyard.store.postgres.names import Names
 
 T = TypeVar("T")
 
-TURN = "SELECT * FROM taskyard.turn($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
+TURN = "SELECT * FROM taskyard.take_turn($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
 
 _origins = msgspec.json.Decoder(dict[int, Origin]).decode
 
@@ -87,20 +87,17 @@ def to_json(value: object) -> str:
 
 
 def finished(verdicts: Sequence[Verdict], row: Any) -> list[Finished | Stale]:
-    if (
-        len(row["o_accepted"] or ()) == len(verdicts)
-        and not row["o_cancelled"]
-        and not row["o_paused"]
-    ):
+    ended = row["o_ended"]
+    if ended == len(verdicts) and not row["o_cancelled"] and not row["o_paused"]:
         return [
             Finished(verdict.no, verdict.state) for verdict in verdicts
         ]  # each was accepted once
-    columns = (
-        row["o_accepted"] or (),
-        row["o_accepted_attempt"] or (),
-        row["o_accepted_lease"] or (),
-    )
-    accepted = {(no, attempt): lease for no, attempt, lease in zip(*columns, strict=True)}
+    if ended and row["o_accepted"] is None:  # all that were sent
+        accepted = {(v.no, v.attempt): v.lease for v in _first_ones(verdicts)}
+    else:
+        columns = (row["o_accepted"], row["o_accepted_attempt"], row["o_accepted_lease"])
+        listed = zip(*(column or () for column in columns), strict=True)
+        accepted = {(no, attempt): lease for no, attempt, lease in listed}
     heeded = dict.fromkeys(row["o_cancelled"] or (), State.CANCELLED)
     heeded |= dict.fromkeys(row["o_paused"] or (), State.PAUSED)
     answers: list[Finished | Stale] = []
@@ -118,31 +115,36 @@ def finished(verdicts: Sequence[Verdict], row: Any) -> list[Finished | Stale]:
 def claimed(row: Any, request: ClaimRequest, names: Names) -> Claim:
     """The names of all numbers in the row have been learned."""
     tasks: list[Claimed] = []
-    now = row["o_now"]
-    if row["o_no"]:
+    now, nos = row["o_now"], row["o_no"] or ()
+    if nos:
+        count = len(nos)
         tasks = list(
             map(
                 Claimed,
-                row["o_no"],
+                nos,
                 row["o_id"],
-                map(names.kinds.__getitem__, row["o_route"]),
-                map(names.lanes.__getitem__, row["o_lane"]),
-                row["o_attempt"],
-                row["o_charged"],
-                row["o_max_charged"],
-                [timeout / 1e6 for timeout in row["o_timeout"]],
+                _each([names.kinds[route] for route in row["o_route"]], count),
+                _each([names.lanes[lane] for lane in row["o_lane"]], count),
+                _each(row["o_attempt"], count),
+                _each(row["o_charged"], count),
+                _each(row["o_max_charged"], count),
+                _each([timeout / 1e6 for timeout in row["o_timeout"]], count),
                 row["o_payload"],
                 repeat(request.lease),
-                row["o_losses"],
+                _each(row["o_losses"], count),
                 [max(0, now - run_at) / 1e6 for run_at in row["o_run_at"]],
                 row["o_checkpoint"] or repeat(None),
             )
         )
         if row["o_origins"] is not None:
             tasks = _with_origins(tasks, row["o_origins"])
-    return Claim(
-        tasks, frozenset(row["o_ahead"] or ()), more=bool(row["o_more"]), refused=row["o_refused"]
-    )
+    ahead = frozenset(nos[-row["o_ahead"] :]) if row["o_ahead"] else frozenset()
+    return Claim(tasks, ahead, more=bool(row["o_more"]), refused=row["o_refused"])
+
+
+def _each(values: list[T], count: int) -> Iterable[T]:
+    """The other way round than `_shortened`."""
+    return values if len(values) == count else repeat(values[0], count)
 
 
 def _with_origins(tasks: list[Claimed], text: str) -> list[Claimed]:

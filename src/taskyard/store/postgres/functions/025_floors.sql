@@ -76,20 +76,15 @@ END
 $$;
 
 -- raise_floors: after a claim took many from these lanes, routes and priorities, or took long: let
--- the next ones begin further on. At most ten times a second each.
+-- the next ones begin further on. At most ten times a second each. Floors beside them, in the same lane and
+-- route, rise with them: who looks for the next task passes by queues, too, that are empty now.
 CREATE OR REPLACE FUNCTION taskyard.raise_floors(
     p_lanes integer[], p_routes integer[], p_priorities smallint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     v_mine  boolean := false;
     v_now   bigint := taskyard.wall_clock();
-    v_last  bigint;
-    v_below bigint;
-    v_seen  bigint;
-    v_at    bigint;
-    v_cost  bigint;
     v_group record;
-    v_old   taskyard.floors%ROWTYPE;
 BEGIN
     FOR v_group IN
         SELECT d.*
@@ -98,40 +93,57 @@ BEGIN
                JOIN taskyard.lanes AS l ON l.no = d.lane
          WHERE NOT l.ranked  -- what comes next may stand before what was seen
     LOOP
-        SELECT * INTO v_old FROM taskyard.floors AS f
-         WHERE f.lane = v_group.lane AND f.route = v_group.route AND f.priority = v_group.priority
-         ORDER BY f.pass DESC LIMIT 1;
-        CONTINUE WHEN v_old.raised_at > v_now - 100000;
-        IF NOT v_mine THEN
-            v_mine := taskyard.try_lock_floors();
-            EXIT WHEN NOT v_mine;
-            SELECT * INTO v_old FROM taskyard.floors AS f
+        CONTINUE WHEN v_now - 100000 < (
+            SELECT f.raised_at FROM taskyard.floors AS f
              WHERE f.lane = v_group.lane AND f.route = v_group.route AND f.priority = v_group.priority
-             ORDER BY f.pass DESC LIMIT 1;
-            CONTINUE WHEN v_old.raised_at > v_now - 100000;
-        END IF;
-        v_last := (SELECT s.last_value FROM taskyard.seq AS s);
-        v_below := NULL;
-        v_at := v_old.looked_at;
-        v_cost := v_old.cost;
-        IF v_old.pass IS NULL OR v_now - v_at > greatest(1000000, least(20 * v_cost, 60000000)) THEN
-            v_at := taskyard.wall_clock();
-            v_below := (SELECT r.seq FROM taskyard.ready AS r
-                         WHERE r.lane = v_group.lane AND r.route = v_group.route
-                           AND r.priority = v_group.priority
-                           AND r.seq < coalesce(v_old.safe, 9223372036854775807)
-                         ORDER BY r.seq LIMIT 1);
-            v_cost := taskyard.wall_clock() - v_at;
-        END IF;
-        v_seen := coalesce(v_below, (
-            SELECT r.seq FROM taskyard.ready AS r
-             WHERE r.lane = v_group.lane AND r.route = v_group.route
-               AND r.priority = v_group.priority AND r.seq >= coalesce(v_old.safe, 9223372036854775807)
-             ORDER BY r.seq LIMIT 1), v_last);
-        PERFORM taskyard.set_floor(
-            v_old, v_group.lane, v_group.route, v_group.priority, v_now,
-            least(coalesce(v_old.seen, 0), v_seen), v_seen, v_at, v_cost);
+             ORDER BY f.pass DESC LIMIT 1);
+        v_mine := v_mine OR taskyard.try_lock_floors();
+        EXIT WHEN NOT v_mine;
+        PERFORM taskyard.raise_floor(v_now, v_group.lane, v_group.route, v_group.priority);
     END LOOP;
+    IF v_mine THEN
+        PERFORM taskyard.raise_floor(v_now, h.lane, h.route, h.priority) FROM taskyard.holes() AS h
+          WHERE h.lane = ANY (p_lanes) AND h.route = ANY (p_routes);
+    END IF;
+END
+$$;
+
+-- raise_floor: unless somebody just has. Needs the lock of floors.
+CREATE OR REPLACE FUNCTION taskyard.raise_floor(
+    p_now bigint, p_lane integer, p_route integer, p_priority smallint) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_below bigint;
+    v_seen  bigint;
+    v_at    bigint;
+    v_cost  bigint;
+    v_old   taskyard.floors%ROWTYPE;
+BEGIN
+    SELECT * INTO v_old FROM taskyard.floors AS f
+     WHERE f.lane = p_lane AND f.route = p_route AND f.priority = p_priority
+     ORDER BY f.pass DESC LIMIT 1;
+    IF v_old.raised_at > p_now - 100000 THEN
+        RETURN;
+    END IF;
+    v_seen := (SELECT s.last_value FROM taskyard.seq AS s);
+    v_at := v_old.looked_at;
+    v_cost := v_old.cost;
+    IF v_old.pass IS NULL OR p_now - v_at > greatest(1000000, least(20 * v_cost, 60000000)) THEN
+        v_at := taskyard.wall_clock();
+        v_below := (SELECT r.seq FROM taskyard.ready AS r
+                     WHERE r.lane = p_lane AND r.route = p_route AND r.priority = p_priority
+                       AND r.seq < coalesce(v_old.safe, 9223372036854775807)
+                     ORDER BY r.seq LIMIT 1);
+        v_cost := taskyard.wall_clock() - v_at;
+    END IF;
+    v_seen := coalesce(v_below, (
+        SELECT r.seq FROM taskyard.ready AS r
+         WHERE r.lane = p_lane AND r.route = p_route AND r.priority = p_priority
+           AND r.seq >= coalesce(v_old.safe, 9223372036854775807)
+         ORDER BY r.seq LIMIT 1), v_seen);
+    PERFORM taskyard.set_floor(
+        v_old, p_lane, p_route, p_priority, p_now,
+        least(coalesce(v_old.seen, 0), v_seen), v_seen, v_at, v_cost);
 END
 $$;
 

@@ -1,8 +1,9 @@
 -- end_attempts: end these attempts where they are the accepted ones; the one place where room is
 -- given back. Completed ones come as arrays, in which one entry beside the numbers may stand for all, the
 -- others as a JSON list of verdicts with a list of their errors beside it; a lease of 0 is not compared.
--- Answers also the leases of those that had started, for the caller to lighten their load. Needs the lock of
--- the nodes, so that no two end the same attempts, and that of the room if any of them has keys.
+-- Where there are only completed ones and all are accepted, attempts and leases are not said again. Answers
+-- also the leases of those that had started, for the caller to lighten their load. Needs the lock of the
+-- nodes, so that no two end the same attempts, and that of the room if any of them has keys.
 CREATE OR REPLACE FUNCTION taskyard.end_attempts(
     p_now bigint, p_nos bigint[], p_attempts integer[], p_leases bigint[], p_results text[],
     p_others json, p_errors text[],
@@ -10,6 +11,16 @@ CREATE OR REPLACE FUNCTION taskyard.end_attempts(
     OUT o_cancelled bigint[], OUT o_paused bigint[], OUT o_freed bigint[])
 LANGUAGE plpgsql AS $$
 DECLARE
+    v_attempt integer := p_attempts[1];
+    v_lease   bigint := p_leases[1];
+    v_node    text;
+    v_same    boolean := cardinality(p_results) = 1;
+    v_result  text := p_results[1];
+    v_given   integer := cardinality(p_nos);
+    v_briefly boolean := p_others IS NULL;
+    v_count   bigint;
+    v_started bigint;
+    v_alike   boolean;  -- all are of v_lease
     v_freed   bigint[];
     v_queued  taskyard.entrant[];
     v_ended   bigint[];
@@ -26,46 +37,56 @@ DECLARE
     v_dedup_2 text[];
 BEGIN
     IF cardinality(p_nos) > 0 THEN
+        v_node := (SELECT n.id FROM taskyard.nodes AS n WHERE n.lease = v_lease);
         -- Deleted by their places, and not locked before: their leases are. Somebody may still have updated
-        -- one meanwhile (a wish to cancel): that one may be missed, and the call is made again.
+        -- one meanwhile (a wish to cancel): that one may be missed, and the call is made again. Lists of what
+        -- became of each are made only where somebody reads them.
         WITH mine AS MATERIALIZED (
-            SELECT v.no, v.result, r.place, r.attempt, r.lease, r.charged, r.losses, r.started_at, r.keys, r.dedup
-              FROM (SELECT u.no, coalesce(u.attempt, p_attempts[1]) AS attempt,
-                           coalesce(u.lease, p_leases[1]) AS lease,
-                           CASE WHEN cardinality(p_results) = 1 THEN p_results[1] ELSE u.result END AS result
-                      FROM unnest(p_nos, p_attempts, p_leases, p_results) AS u (no, attempt, lease, result)
-                     ORDER BY u.no) AS v
+            SELECT r.no, CASE WHEN v_same THEN v_result ELSE v.result END AS result, r.place, r.attempt,
+                   r.lease, r.charged, r.losses, r.started_at, r.keys, r.dedup
+              FROM (SELECT unnest(p_nos) AS no, unnest(p_attempts) AS attempt, unnest(p_leases) AS lease,
+                           unnest(p_results) AS result) AS v
                    CROSS JOIN LATERAL (
                        SELECT a.ctid AS place, * FROM taskyard.running AS a
-                        WHERE a.no = v.no AND a.attempt = v.attempt
-                          AND (v.lease = 0 OR a.lease = v.lease) OFFSET 0) AS r
+                        WHERE a.no = v.no AND a.attempt = coalesce(v.attempt, v_attempt)
+                          AND coalesce(v.lease, v_lease) IN (0, a.lease) OFFSET 0) AS r
         ), gone AS (
             DELETE FROM taskyard.running WHERE ctid = ANY (ARRAY(SELECT m.place FROM mine AS m)) RETURNING no
         ), kept AS (
             INSERT INTO taskyard.done (no, ended_at, started_at, attempt, charged, losses, state, reason,
                                        node, result)
             SELECT m.no, p_now, m.started_at, m.attempt, m.charged + 1, m.losses, 'completed', 'finished',
-                   n.id, m.result
+                   CASE WHEN m.lease = v_lease THEN v_node
+                        ELSE (SELECT n.id FROM taskyard.nodes AS n WHERE n.lease = m.lease) END,
+                   m.result
               FROM mine AS m
-                   LEFT JOIN (SELECT a.lease, a.id FROM taskyard.nodes AS a
-                               WHERE a.lease = ANY (ARRAY(SELECT DISTINCT x.lease FROM mine AS x)) OFFSET 0) AS n
-                          ON n.lease = m.lease
         )
-        SELECT array_agg(m.no), array_agg(m.attempt), array_agg(m.lease),
-               array_agg(m.lease) FILTER (WHERE m.started_at IS NOT NULL),
-               array_agg(m.dedup) FILTER (WHERE m.dedup IS NOT NULL),
-               (SELECT array_agg(k.key) FROM mine AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)
-                 WHERE h.keys IS NOT NULL),
-               (SELECT array_agg(h.no) FROM mine AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)
-                 WHERE h.keys IS NOT NULL),
-               count(*) = (SELECT count(*) FROM gone)
-          INTO o_accepted, o_accepted_attempt, o_accepted_lease, o_freed, v_dedup, v_keys, v_holders, v_gone
+        SELECT count(*), count(m.started_at), bool_and(m.lease = v_lease), count(*) = (SELECT count(*) FROM gone),
+               CASE WHEN v_briefly AND count(*) = v_given THEN p_nos
+                    ELSE (SELECT array_agg(a.no) FROM mine AS a) END,
+               CASE WHEN v_briefly AND count(*) = v_given THEN NULL
+                    ELSE (SELECT array_agg(a.attempt) FROM mine AS a) END,
+               CASE WHEN v_briefly AND count(*) = v_given THEN NULL
+                    ELSE (SELECT array_agg(a.lease) FROM mine AS a) END,
+               CASE WHEN NOT bool_and(m.lease = v_lease) THEN (
+                   SELECT array_agg(a.lease) FROM mine AS a WHERE a.started_at IS NOT NULL) END,
+               CASE WHEN count(m.dedup) > 0 THEN (
+                   SELECT array_agg(a.dedup) FROM mine AS a WHERE a.dedup IS NOT NULL) END,
+               CASE WHEN count(m.keys) > 0 THEN (
+                   SELECT array_agg(k.key) FROM mine AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)) END,
+               CASE WHEN count(m.keys) > 0 THEN (
+                   SELECT array_agg(h.no) FROM mine AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)) END
+          INTO v_count, v_started, v_alike, v_gone, o_accepted, o_accepted_attempt, o_accepted_lease, o_freed,
+               v_dedup, v_keys, v_holders
           FROM mine AS m;
         IF NOT v_gone THEN
             RAISE EXCEPTION 'a running task was changed at the moment of its end'
                   USING ERRCODE = 'serialization_failure';
         END IF;
-        PERFORM taskyard.count_completed(cardinality(o_accepted));
+        IF v_alike AND v_started > 0 THEN
+            o_freed := array_fill(v_lease, ARRAY[v_started::integer]);
+        END IF;
+        PERFORM taskyard.count_completed(v_count);
     END IF;
 
     IF p_others IS NOT NULL THEN
@@ -203,7 +224,9 @@ END
 $$;
 
 -- shift_load: a lease has more bodies now, or fewer; p_number, if given, is the claim that brought
--- them. Needs the lock of the node.
+-- them. Now and then it is seen which claim is the first that something still runs of: numbers only grow, and
+-- one claim of a lease comes after the other, so nothing is ever taken by an earlier one. Needs the lock of the
+-- node.
 CREATE OR REPLACE FUNCTION taskyard.shift_load(p_lease bigint, p_bodies integer, p_number bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -211,10 +234,16 @@ BEGIN
         DELETE FROM taskyard.loads AS l
          WHERE l.lease = p_lease AND l.entry = (
                SELECT a.entry FROM taskyard.loads AS a WHERE a.lease = p_lease ORDER BY a.entry DESC LIMIT 1)
-        RETURNING l.entry, l.number, l.running
+        RETURNING l.entry, l.number, l.running, l.since
     )
-    INSERT INTO taskyard.loads (lease, entry, number, running)
-    SELECT p_lease, l.entry + 1, coalesce(p_number, l.number), l.running + p_bodies FROM last AS l;
+    INSERT INTO taskyard.loads (lease, entry, number, running, since)
+    SELECT p_lease, l.entry + 1, coalesce(p_number, l.number), l.running + p_bodies,
+           CASE WHEN mod(p_number, 16) = 0
+                THEN coalesce((SELECT r.request FROM taskyard.running AS r
+                                WHERE r.lease = p_lease AND r.request >= l.since
+                                ORDER BY r.request LIMIT 1), l.since)
+                ELSE l.since END
+      FROM last AS l;
 END
 $$;
 

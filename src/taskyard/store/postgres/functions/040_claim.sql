@@ -1,24 +1,28 @@
 -- stretches: the queues of this node that have something ready, in the order of lanes and
 -- priorities. A lane's room is counted over what runs, and is no more than its rate has tokens. An
--- ordered lane has room as if it were limited: it is looked at under the lock alone.
-CREATE OR REPLACE FUNCTION taskyard.stretches(p_now bigint, p_lease bigint) RETURNS taskyard.stretch[]
+-- ordered lane has room as if it were limited: it is looked at under the lock alone. p_hasty: where all of
+-- them are limited, let it be 1 and not be counted.
+CREATE OR REPLACE FUNCTION taskyard.stretches(
+    p_now bigint, p_lease bigint, p_hasty boolean DEFAULT false) RETURNS taskyard.stretch[]
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
     v_parts   taskyard.stretch[];
-    v_limited integer[];
+    v_limited boolean;  -- any of them
+    v_all     boolean;
 BEGIN
-    SELECT array_agg(ROW(q.lane, q.route, q.priority, coalesce(f.safe, 0), NULL, l.lane_order, l.ranked,
-                         NULL)::taskyard.stretch
+    SELECT array_agg(ROW(q.lane, q.route, q.priority, coalesce(f.safe, 0), CASE WHEN l.limited THEN 1 END,
+                         l.lane_order, l.ranked, NULL)::taskyard.stretch
                      ORDER BY q.lane, q.route, q.priority),
-           array_agg(q.lane) FILTER (
-               WHERE l.capacity IS NOT NULL OR l.rate_interval IS NOT NULL OR l.ordered)
-      INTO v_parts, v_limited
+           bool_or(l.limited), bool_and(l.limited)
+      INTO v_parts, v_limited, v_all
       FROM taskyard.node_routes AS s
            CROSS JOIN LATERAL (
                SELECT DISTINCT k.route, k.lane, k.priority FROM taskyard.queues AS k
                 WHERE k.route = s.route) AS q
            CROSS JOIN LATERAL (
-               SELECT * FROM taskyard.lanes AS a
+               SELECT a.lane_order, a.ranked,
+                      a.capacity IS NOT NULL OR a.rate_interval IS NOT NULL OR a.ordered AS limited
+                 FROM taskyard.lanes AS a
                 WHERE a.no = q.lane AND NOT (a.paused AND (a.paused_until IS NULL OR a.paused_until > p_now))
                OFFSET 0) AS l
            LEFT JOIN LATERAL (
@@ -31,27 +35,39 @@ BEGIN
                   AND r.priority = q.priority AND r.seq >= coalesce(f.safe, 0)
                 ORDER BY r.seq LIMIT 1) AS head
      WHERE s.lease = p_lease;
-    IF v_limited IS NULL THEN
-        RETURN v_parts;
-    END IF;
+    RETURN CASE WHEN v_limited AND NOT (p_hasty AND v_all) THEN taskyard.with_room(p_now, v_parts)
+                ELSE v_parts END;
+END
+$$;
+
+-- with_room: these queues, with what their lanes have room for now.
+CREATE OR REPLACE FUNCTION taskyard.with_room(p_now bigint, p_parts taskyard.stretch[]) RETURNS taskyard.stretch[]
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
     RETURN (
         WITH room AS MATERIALIZED (
             SELECT c.no AS lane, least(
                        c.capacity - (
                            SELECT count(*) FROM taskyard.nodes AS n
                                   CROSS JOIN LATERAL (
+                                      SELECT a.since FROM taskyard.loads AS a WHERE a.lease = n.lease
+                                       ORDER BY a.entry DESC LIMIT 1) AS l
+                                  CROSS JOIN LATERAL (
                                       SELECT 1 FROM taskyard.running AS r
-                                       WHERE r.lease = n.lease AND r.lane = c.no OFFSET 0) AS run
+                                       WHERE r.lease = n.lease AND r.request >= l.since
+                                         AND r.lane = c.no OFFSET 0) AS run
                             WHERE c.capacity IS NOT NULL)::integer,
                        CASE WHEN c.rate_interval IS NOT NULL THEN taskyard.tokens(
                            c.rate_interval, c.rate_burst, taskyard.full_at(c.no, ''), p_now) END,
                        1000000) AS room
-              FROM taskyard.lanes AS c WHERE c.no = ANY (v_limited)
+              FROM taskyard.lanes AS c
+             WHERE c.no = ANY (ARRAY(SELECT DISTINCT p.lane FROM unnest(p_parts) AS p))
+               AND (c.capacity IS NOT NULL OR c.rate_interval IS NOT NULL OR c.ordered)
         )
         SELECT array_agg(ROW(p.lane, p.route, p.priority, p.floor, m.room, p.lane_order, p.ranked,
                              NULL)::taskyard.stretch
                          ORDER BY p.at)
-          FROM unnest(v_parts) WITH ORDINALITY
+          FROM unnest(p_parts) WITH ORDINALITY
                    AS p (lane, route, priority, floor, room, lane_order, ranked, bound, at)
                LEFT JOIN room AS m ON m.lane = p.lane);
 END

@@ -1,10 +1,17 @@
--- choose_from_stream: lock the first tasks of one lane and route that nothing but a number limits; answers
--- where they stand, in order, and beside them those whose deadline has passed. These parts are all of that
--- lane and route, by priority. p_counted: the room of the lane was counted under the lock.
-CREATE OR REPLACE FUNCTION taskyard.choose_from_stream(
-    p_now bigint, p_parts taskyard.stretch[], p_want integer, p_counted boolean,
-    OUT o_places tid[], OUT o_late tid[], OUT o_cut boolean, OUT o_limited boolean)
+-- take_from_stream: take the first tasks of one lane and route that nothing but a number limits, the first
+-- p_slots of them to start at once; answers what their worker needs, as search_freely does, and where those
+-- stand whose deadline has passed. These parts are all of that lane and route, by priority. p_counted: the room
+-- of the lane was counted under the lock. Rows that are locked are deleted as they were read: they never change.
+CREATE OR REPLACE FUNCTION taskyard.take_from_stream(
+    p_now bigint, p_lease bigint, p_number bigint, p_slots integer, p_want integer,
+    p_parts taskyard.stretch[], p_counted boolean,
+    OUT o_no bigint[], OUT o_id text[], OUT o_attempt integer[], OUT o_charged integer[],
+    OUT o_max_charged integer[], OUT o_timeout bigint[], OUT o_payload text[], OUT o_losses integer[],
+    OUT o_run_at bigint[], OUT o_priority smallint[], OUT o_origins json, OUT o_dedup text[], OUT o_late tid[],
+    OUT o_cut boolean, OUT o_limited boolean)
 LANGUAGE plpgsql AS $$
+DECLARE
+    v_alike boolean;
 BEGIN
     -- They may have been found before the node was locked: the lane may have been paused or limited since.
     SELECT NOT p_counted AND coalesce(s.room > 0, l.capacity IS NOT NULL OR l.rate_interval IS NOT NULL OR l.ordered)
@@ -28,11 +35,12 @@ BEGIN
                     ORDER BY r.seq LIMIT 1) AS f
          ORDER BY p.priority LIMIT 1
     ), locked AS MATERIALIZED (
-        SELECT x.place, x.late
+        SELECT x.*
           FROM unnest(p_parts) AS q
                LEFT JOIN bound AS b ON true
                CROSS JOIN LATERAL (
-                   SELECT a.ctid AS place, coalesce(a.deadline <= p_now, false) AS late
+                   SELECT a.ctid AS place, a.no, a.lane, a.attempt + 1 AS attempt, a.charged, a.losses,
+                          a.priority, a.dedup, coalesce(a.deadline <= p_now, false) AS late
                      FROM taskyard.ready AS a
                     WHERE a.lane = q.lane AND a.route = q.route AND a.priority = q.priority
                       AND a.seq >= q.floor
@@ -41,16 +49,46 @@ BEGIN
                       FOR UPDATE SKIP LOCKED) AS x
          WHERE b.seq IS NULL OR q.priority <= b.priority
          LIMIT p_want
+    ), gone AS (
+        DELETE FROM taskyard.ready WHERE ctid = ANY (ARRAY(SELECT t.place FROM locked AS t WHERE NOT t.late))
+    ), started AS (
+        INSERT INTO taskyard.running (no, lease, request, started_at, attempt, lane, charged, losses, dedup)
+        (SELECT t.no, p_lease, p_number, p_now, t.attempt, t.lane, t.charged, t.losses, t.dedup
+           FROM locked AS t WHERE NOT t.late LIMIT p_slots)
+        UNION ALL
+        (SELECT t.no, p_lease, p_number, NULL, t.attempt, t.lane, t.charged, t.losses, t.dedup
+           FROM locked AS t WHERE NOT t.late OFFSET p_slots)
     )
-    SELECT array_agg(l.place) FILTER (WHERE NOT l.late), array_agg(l.place) FILTER (WHERE l.late),
-           EXISTS (SELECT 1 FROM bound)
-      INTO o_places, o_late, o_cut
-      FROM locked AS l;
+    SELECT array_agg(x.no), array_agg(x.id), array_agg(x.payload), array_agg(x.run_at),
+           CASE WHEN bool_and(x.fresh) THEN '{1}'
+                ELSE (SELECT array_agg(t.attempt) FROM locked AS t WHERE NOT t.late) END,
+           CASE WHEN bool_and(x.fresh) THEN '{0}'
+                ELSE (SELECT array_agg(t.charged) FROM locked AS t WHERE NOT t.late) END,
+           CASE WHEN bool_and(x.fresh) THEN '{0}'
+                ELSE (SELECT array_agg(t.losses) FROM locked AS t WHERE NOT t.late) END,
+           ARRAY[max(x.max_charged)], ARRAY[max(x.timeout)],
+           min(x.max_charged) = max(x.max_charged) AND min(x.timeout) = max(x.timeout),
+           array_agg(x.dedup) FILTER (WHERE x.dedup IS NOT NULL),
+           CASE WHEN cardinality(p_parts) > 1 THEN (SELECT array_agg(DISTINCT t.priority) FROM locked AS t) END,
+           (SELECT array_agg(l.place) FROM locked AS l WHERE l.late), EXISTS (SELECT 1 FROM bound),
+           json_object_agg(x.no, json_build_array(x.trace, x.run_at <= x.created_at)) FILTER (WHERE x.trace IS NOT NULL)
+      INTO o_no, o_id, o_payload, o_run_at, o_attempt, o_charged, o_losses, o_max_charged, o_timeout, v_alike,
+           o_dedup, o_priority, o_late, o_cut, o_origins
+      FROM (SELECT t.no, t.attempt = 1 AND t.charged = 0 AND t.losses = 0 AS fresh, t.dedup,
+                   d.id, d.max_charged, d.timeout, d.payload, d.run_at, d.trace, d.created_at
+              FROM locked AS t  -- in order, and so what comes of it
+                   CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = t.no OFFSET 0) AS d
+             WHERE NOT t.late) AS x;
+    IF NOT v_alike THEN
+        SELECT array_agg(d.max_charged), array_agg(d.timeout) INTO o_max_charged, o_timeout
+          FROM (SELECT unnest(o_no) AS no) AS v
+               CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = v.no OFFSET 0) AS d;
+    END IF;
 END
 $$;
 
--- choose_from_streams: the same from several lanes and routes, which share what is wanted: the heads of all
--- lanes, then their seconds, …; the number rotates which lane is first.
+-- choose_from_streams: lock the first tasks of several lanes and routes, which share what is wanted: the heads
+-- of all lanes, then their seconds, …; the number rotates which lane is first. Answers where they stand, in order.
 CREATE OR REPLACE FUNCTION taskyard.choose_from_streams(
     p_now bigint, p_number bigint, p_parts taskyard.stretch[], p_want integer, p_counted boolean,
     OUT o_places tid[], OUT o_late tid[], OUT o_cut boolean, OUT o_limited boolean)
@@ -155,14 +193,15 @@ $$;
 -- search_freely: take tasks nothing but the node's room limits. Many do this at the same time and
 -- pass over each other's rows. Where a lane's order holds a special task, only what comes before it
 -- is taken; the same snapshot sees both, so nothing goes before a task it saw first. With p_counted, under
--- the lock, the room of their one lane is a limit too, and is in p_slots.
+-- the lock, the room of their one lane is a limit too, and is in p_slots. In a list that is shorter than that of
+-- the numbers, one stands for all; o_priority has the queues from which was taken, beside their lanes and routes.
 CREATE OR REPLACE FUNCTION taskyard.search_freely(
     p_now bigint, p_lease bigint, p_number bigint, p_slots integer, p_ahead integer,
     p_parts taskyard.stretch[], p_counted boolean,
     OUT o_no bigint[], OUT o_id text[], OUT o_route integer[], OUT o_lane integer[], OUT o_attempt integer[],
     OUT o_charged integer[], OUT o_max_charged integer[], OUT o_timeout bigint[], OUT o_payload text[],
-    OUT o_losses integer[], OUT o_run_at bigint[], OUT o_priority smallint[], OUT o_ahead bigint[],
-    OUT o_more boolean, OUT o_origins json)
+    OUT o_losses integer[], OUT o_run_at bigint[], OUT o_priority smallint[], OUT o_more boolean,
+    OUT o_origins json)
 LANGUAGE plpgsql AS $$
 DECLARE
     v_want    integer := least(p_slots + p_ahead, 500);
@@ -178,8 +217,13 @@ BEGIN
         RETURN;
     END IF;
     IF (p_parts[1]).lane = v_last.lane AND (p_parts[1]).route = v_last.route THEN
-        SELECT c.* INTO v_places, v_late, v_cut, v_limited
-          FROM taskyard.choose_from_stream(p_now, p_parts, v_want, p_counted) AS c;
+        SELECT t.* INTO o_no, o_id, o_attempt, o_charged, o_max_charged, o_timeout, o_payload, o_losses, o_run_at,
+                        o_priority, o_origins, v_dedup, v_late, v_cut, v_limited
+          FROM taskyard.take_from_stream(p_now, p_lease, p_number, p_slots, v_want, p_parts, p_counted) AS t;
+        IF o_no IS NOT NULL THEN
+            o_lane := ARRAY[v_last.lane];
+            o_route := ARRAY[v_last.route];
+        END IF;
     ELSE
         SELECT c.* INTO v_places, v_late, v_cut, v_limited
           FROM taskyard.choose_from_streams(p_now, p_number, p_parts, v_want, p_counted) AS c;
@@ -212,11 +256,8 @@ BEGIN
                   FROM taken AS t  -- in order, and so what comes of it
                        CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = t.no OFFSET 0) AS d
                ) AS x;
-        IF cardinality(o_no) > p_slots THEN
-            o_ahead := o_no[p_slots + 1:];
-        END IF;
-        PERFORM taskyard.free_started(v_dedup, o_no);
     END IF;
+    PERFORM taskyard.free_started(v_dedup, o_no);
     IF v_late IS NOT NULL THEN
         PERFORM taskyard.expire_ready(p_now, v_late);
     END IF;

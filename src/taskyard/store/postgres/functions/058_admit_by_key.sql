@@ -19,7 +19,7 @@ BEGIN
         RETURN;
     END IF;
     SELECT array_agg(x.place), array_agg(x.no), array_agg(x.keys[1]), count(*) = p_most,
-           bool_and(cardinality(x.keys) = 1 AND NOT coalesce(x.deadline <= p_now, false))
+           bool_and(coalesce(cardinality(x.keys), 0) = 1 AND NOT coalesce(x.deadline <= p_now, false))
       INTO v_places, v_nos, v_keys, o_cut, o_fits
       FROM (SELECT q.ctid AS place, q.no, q.keys, q.deadline FROM taskyard.ready AS q
              WHERE q.lane = p_part.lane AND q.route = p_part.route AND q.priority = p_part.priority

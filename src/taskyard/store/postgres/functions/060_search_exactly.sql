@@ -5,8 +5,9 @@
 -- be claimed ahead. Needs the lock: it keeps out whoever takes or gives back limited room. Rows
 -- without limits may still be taken from under it by search_freely, and somebody may be changing one.
 -- Who comes upon such a row locks what it looks at from then on, and passes over what it cannot lock.
+-- p_parts: the queues as they were seen under the lock, if they were.
 CREATE OR REPLACE FUNCTION taskyard.search_exactly(
-    p_now bigint, p_lease bigint, p_number bigint, p_slots integer, p_ahead integer,
+    p_now bigint, p_lease bigint, p_number bigint, p_slots integer, p_ahead integer, p_parts taskyard.stretch[],
     OUT o_now bigint[], OUT o_later bigint[], OUT o_more boolean)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -61,7 +62,8 @@ BEGIN
         EXIT WHEN v_slots + v_ahead <= 0;
         o_more := false;
         v_want := least(CASE WHEN v_slots > 0 THEN v_slots ELSE v_ahead END, 500);
-        v_parts := taskyard.stretches(p_now, p_lease);
+        v_parts := CASE WHEN v_round = 1 AND p_parts IS NOT NULL THEN p_parts
+                        ELSE taskyard.stretches(p_now, p_lease) END;
         IF EXISTS (SELECT 1 FROM unnest(v_parts) AS s WHERE s.lane_order <> 'priority' OR s.ranked) THEN
             SELECT p.o_parts, p.o_seats INTO v_parts, v_seats
               FROM taskyard.prepare(p_now, p_lease, v_parts, least(v_want * v_reach, 500)) AS p;

@@ -1,16 +1,19 @@
--- turn: finish, then claim, in one step. Without verdicts it is a claim, without a lease (NULL) it is
+-- take_turn: finish, then claim, in one step. Without verdicts it is a claim, without a lease (NULL) it is
 -- a finish. Locks are taken in one order: the room, if anything of this could be limited; the nodes;
 -- the rows of what runs; the rows of what is ready; the floors.
-CREATE OR REPLACE FUNCTION taskyard.turn(
+-- o_ended says how many attempts were ended. Where these are all there were and all completed, they are not
+-- listed. Of what was claimed the last o_ahead are claimed ahead; in a list that is shorter than that of the
+-- numbers, one stands for all.
+CREATE OR REPLACE FUNCTION taskyard.take_turn(
     p_clock bigint, p_nos bigint[], p_attempts integer[], p_leases bigint[], p_results text[],
     p_others json, p_errors text[], p_under bigint[],
     p_lease bigint, p_number bigint, p_room integer, p_want_ahead integer,
-    OUT o_accepted bigint[], OUT o_accepted_attempt integer[], OUT o_accepted_lease bigint[],
-    OUT o_cancelled bigint[], OUT o_paused bigint[], OUT o_refused text,
+    OUT o_ended integer, OUT o_accepted bigint[], OUT o_accepted_attempt integer[],
+    OUT o_accepted_lease bigint[], OUT o_cancelled bigint[], OUT o_paused bigint[], OUT o_refused text,
     OUT o_no bigint[], OUT o_id text[], OUT o_route integer[], OUT o_lane integer[], OUT o_attempt integer[],
     OUT o_charged integer[], OUT o_max_charged integer[], OUT o_timeout bigint[], OUT o_payload text[],
     OUT o_losses integer[], OUT o_run_at bigint[], OUT o_checkpoint text[], OUT o_now bigint,
-    OUT o_ahead bigint[], OUT o_more boolean, OUT o_origins json)
+    OUT o_ahead integer, OUT o_more boolean, OUT o_origins json)
 LANGUAGE plpgsql
 {careful_plans} AS $$
 DECLARE
@@ -45,7 +48,8 @@ BEGIN
         END IF;
     END IF;
     IF p_lease IS NOT NULL AND NOT v_locked THEN
-        v_parts := taskyard.stretches(taskyard.moment(p_clock), p_lease);
+        -- Whoever brings verdicts brings room, most likely: it is counted under the lock then.
+        v_parts := taskyard.stretches(taskyard.moment(p_clock), p_lease, coalesce(cardinality(p_nos) > 0, false));
         v_locked := taskyard.needs_lock(v_parts, least(p_room + p_want_ahead, 500))
                  OR taskyard.give_back_room(v_parts, p_nos, p_others);
     END IF;
@@ -67,8 +71,12 @@ BEGIN
     IF cardinality(p_nos) > 0 OR p_others IS NOT NULL THEN
         SELECT e.* INTO o_accepted, o_accepted_attempt, o_accepted_lease, o_cancelled, o_paused, v_freed
           FROM taskyard.end_attempts(v_now, p_nos, p_attempts, p_leases, p_results, p_others, p_errors) AS e;
-        IF o_accepted IS NOT NULL THEN
+        o_ended := coalesce(cardinality(o_accepted), 0);
+        IF o_ended > 0 THEN
             PERFORM taskyard.tell();
+            IF o_accepted_attempt IS NULL THEN
+                o_accepted := NULL;
+            END IF;
         END IF;
         IF v_freed IS NOT NULL THEN
             -- What this lease gave back is written down with what it takes.
@@ -77,8 +85,11 @@ BEGIN
                 PERFORM taskyard.lighten(array_remove(v_freed, p_lease));
             END IF;
         END IF;
-        IF p_lease IS NOT NULL AND NOT v_locked AND p_others IS NOT NULL THEN
-            v_parts := taskyard.stretches(v_now, p_lease);  -- they may have come back
+        IF p_lease IS NOT NULL AND NOT v_locked AND (
+            p_others IS NOT NULL
+            OR EXISTS (SELECT 1 FROM taskyard.dependencies)
+               AND EXISTS (SELECT 1 FROM taskyard.dependencies AS d WHERE d.on_no = ANY (p_nos))) THEN
+            v_parts := taskyard.stretches(v_now, p_lease);  -- they may have come back, or let others go
         END IF;
     END IF;
     IF p_lease IS NULL THEN
@@ -100,7 +111,7 @@ BEGIN
         RETURN;
     END IF;
     IF v_node.number >= p_number THEN
-        SELECT array_agg(x.no), array_agg(x.no) FILTER (WHERE x.started_at IS NULL) INTO v_taken, o_ahead
+        SELECT array_agg(x.no), count(*) FILTER (WHERE x.started_at IS NULL) INTO v_taken, o_ahead
           FROM (SELECT r.no, r.started_at FROM taskyard.running AS r
                        CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = r.no OFFSET 0) AS t
                  WHERE r.lease = p_lease AND r.request = p_number
@@ -119,26 +130,29 @@ BEGIN
         IF o_refused IS NULL AND v_slots + v_ahead > 0 THEN
             v_began := taskyard.wall_clock();
             IF v_locked THEN
+                -- Anew: others may have come while the lock was waited for, or with what has ended here.
                 v_parts := taskyard.stretches(v_now, p_lease);
                 v_counted := taskyard.only_counted(v_parts);
             END IF;
             IF v_counted OR NOT v_locked THEN
                 SELECT s.o_no, s.o_id, s.o_route, s.o_lane, s.o_attempt, s.o_charged, s.o_max_charged,
-                       s.o_timeout, s.o_payload, s.o_losses, s.o_run_at, s.o_priority, s.o_ahead, s.o_more,
-                       s.o_origins
+                       s.o_timeout, s.o_payload, s.o_losses, s.o_run_at, s.o_priority, s.o_more, s.o_origins
                   INTO o_no, o_id, o_route, o_lane, o_attempt, o_charged, o_max_charged, o_timeout, o_payload,
-                       o_losses, o_run_at, v_priorities, o_ahead, o_more, o_origins
+                       o_losses, o_run_at, v_priorities, o_more, o_origins
                   FROM taskyard.search_freely(
                            v_now, p_lease, p_number,
                            CASE WHEN v_counted THEN least(v_slots, (v_parts[1]).room) ELSE v_slots END,
                            CASE WHEN v_counted THEN 0 ELSE v_ahead END, v_parts, v_counted) AS s;
                 v_got := coalesce(cardinality(o_no), 0);
-                v_begun := v_got - coalesce(cardinality(o_ahead), 0);
+                v_begun := least(v_got, v_slots);
+                o_ahead := v_got - v_begun;
             END IF;
             IF v_locked AND v_got = 0 AND (o_more OR NOT v_counted) THEN
-                SELECT s.o_now || s.o_later, s.o_later, s.o_more, cardinality(s.o_now)
+                SELECT s.o_now || s.o_later, cardinality(s.o_later), s.o_more, cardinality(s.o_now)
                   INTO v_taken, o_ahead, o_more, v_begun
-                  FROM taskyard.search_exactly(v_now, p_lease, p_number, v_slots, v_ahead) AS s;
+                  FROM taskyard.search_exactly(
+                           v_now, p_lease, p_number, v_slots, v_ahead,
+                           CASE WHEN NOT v_counted THEN v_parts END) AS s;
                 v_got := cardinality(v_taken);
             END IF;
             o_more := o_more OR v_free > v_slots AND v_got >= v_slots;
@@ -161,10 +175,14 @@ BEGIN
           FROM taskyard.load(v_taken) AS s;
     END IF;
     o_checkpoint := taskyard.checkpoints_of(o_no);
-    IF v_got >= 100 AND cardinality(v_parts) = 1 THEN
+    IF v_got >= 20 AND cardinality(v_parts) = 1 THEN
         PERFORM taskyard.raise_floors(
             ARRAY[(v_parts[1]).lane], ARRAY[(v_parts[1]).route], ARRAY[(v_parts[1]).priority]);
-    ELSIF v_got >= 100 THEN
+    ELSIF v_got >= 20 AND cardinality(o_lane) = 1 THEN
+        PERFORM taskyard.raise_floors(
+            array_fill(o_lane[1], ARRAY[cardinality(v_priorities)]),
+            array_fill(o_route[1], ARRAY[cardinality(v_priorities)]), v_priorities);
+    ELSIF v_got >= 20 THEN
         PERFORM taskyard.raise_floors(o_lane, o_route, v_priorities);
     ELSIF v_took > 2000 + 50 * v_got THEN
         v_parts := coalesce(v_parts, taskyard.stretches(v_now, p_lease));

@@ -56,7 +56,7 @@ END
 $$;
 
 -- enqueue_plain: save plain tasks. p_form points into the lists that come before it: what many of them have
--- in common is said once. p_trace is NULL if none carries a trace.
+-- in common is said once. It is empty where all have the first form; p_trace is NULL if none carries a trace.
 CREATE OR REPLACE FUNCTION taskyard.enqueue_plain(
     p_clock bigint, p_lanes text[], p_kinds text[], p_requires text[], p_priorities smallint[],
     p_max_charged integer[], p_timeouts bigint[], p_form integer[], p_id text[], p_payload text[],
@@ -64,9 +64,15 @@ CREATE OR REPLACE FUNCTION taskyard.enqueue_plain(
 LANGUAGE plpgsql
 {careful_plans} AS $$
 DECLARE
-    v_now    bigint;
-    v_lanes  integer[];
-    v_routes integer[];
+    v_now         bigint;
+    v_lanes       integer[];
+    v_routes      integer[];
+    -- of the first form
+    v_lane        integer;
+    v_route       integer;
+    v_priority    smallint := p_priorities[1];
+    v_max_charged integer := p_max_charged[1];
+    v_timeout     bigint := p_timeouts[1];
 BEGIN
     SELECT array_agg(l.no ORDER BY f.at), array_agg(r.no ORDER BY f.at) INTO v_lanes, v_routes
       FROM unnest(p_lanes, p_kinds, p_requires, p_priorities) WITH ORDINALITY
@@ -90,13 +96,20 @@ BEGIN
                 END IF;
             END IF;
             v_now := taskyard.moment(p_clock);
+            v_lane := v_lanes[1];
+            v_route := v_routes[1];
             WITH saved AS (
                 INSERT INTO taskyard.tasks (no, seq, timeout, created_at, run_at, lane, route, max_charged,
                                             priority, id, payload, trace)
-                SELECT u.no, u.no, p_timeouts[u.form], v_now, v_now, v_lanes[u.form], v_routes[u.form],
-                       p_max_charged[u.form], p_priorities[u.form], u.id, u.payload, u.trace
-                  FROM (SELECT nextval('taskyard.seq') AS no, g.form, g.id, g.payload, g.trace
-                          FROM unnest(p_form, p_id, p_payload, p_trace) AS g (form, id, payload, trace)) AS u
+                SELECT u.no, u.no, CASE WHEN u.form IS NULL THEN v_timeout ELSE p_timeouts[u.form] END, v_now, v_now,
+                       CASE WHEN u.form IS NULL THEN v_lane ELSE v_lanes[u.form] END,
+                       CASE WHEN u.form IS NULL THEN v_route ELSE v_routes[u.form] END,
+                       CASE WHEN u.form IS NULL THEN v_max_charged ELSE p_max_charged[u.form] END,
+                       CASE WHEN u.form IS NULL THEN v_priority ELSE p_priorities[u.form] END,
+                       u.id, u.payload, u.trace
+                  FROM (SELECT nextval('taskyard.seq') AS no, g.*
+                          FROM (SELECT unnest(p_id) AS id, unnest(p_payload) AS payload, unnest(p_form) AS form,
+                                       unnest(p_trace) AS trace) AS g) AS u
                 RETURNING no, lane, route, priority
             )
             INSERT INTO taskyard.ready (seq, no, lane, route, priority, reason)
@@ -120,6 +133,8 @@ CREATE OR REPLACE FUNCTION taskyard.enqueue_as_any(
     p_trace text[], p_by_no bigint, p_by_attempt integer, p_by_lease bigint) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
+    v_form        integer[] := CASE WHEN cardinality(p_form) > 0 THEN p_form
+                                    ELSE array_fill(1, ARRAY[cardinality(p_id)]) END;
     v_priority    smallint[];
     v_max_charged integer[];
     v_timeout     bigint[];
@@ -127,12 +142,12 @@ BEGIN
     SELECT array_agg(p_priorities[u.form] ORDER BY u.at), array_agg(p_max_charged[u.form] ORDER BY u.at),
            array_agg(p_timeouts[u.form] ORDER BY u.at)
       INTO v_priority, v_max_charged, v_timeout
-      FROM unnest(p_form) WITH ORDINALITY AS u (form, at);
+      FROM unnest(v_form) WITH ORDINALITY AS u (form, at);
     RETURN (
         SELECT row_to_json(e)::text
           FROM taskyard.enqueue(
-                   p_clock, p_by_no, p_by_attempt, p_by_lease, p_lanes, p_kinds, p_requires, p_id, p_form,
-                   p_form, v_priority, v_max_charged, v_timeout, p_payload, NULL, NULL, NULL, NULL, NULL, NULL,
+                   p_clock, p_by_no, p_by_attempt, p_by_lease, p_lanes, p_kinds, p_requires, p_id, v_form,
+                   v_form, v_priority, v_max_charged, v_timeout, p_payload, NULL, NULL, NULL, NULL, NULL, NULL,
                    NULL, '{}', NULL, NULL, NULL, false, p_trace) AS e);
 END
 $$;
