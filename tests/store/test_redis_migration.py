@@ -27,7 +27,7 @@ from tests.servers.redis import RedisServer
 
 PREFIX = key_prefix("taskyard")
 HERE = Path(__file__).parent
-OLDER = {1: HERE / "test_redis_schema_1.json", 2: HERE / "test_redis_schema_2.json"}
+OLDER = {version: HERE / f"test_redis_schema_{version}.json" for version in (1, 2, 3)}
 """Yards as the last release with that layout left them, keys and their members in base64."""
 
 

@@ -191,13 +191,35 @@ async def test_a_plain_task_that_ended_differs_in_its_life_alone(
     before = content(admin)
     [task] = await store.find(TaskQuery(state=State.COMPLETED, limit=1))
     no = f"{task.no:014x}".encode()
-    assert before["lives"][no][3] == 1  # it is plain, and has no keys
+    assert before["lives"][no][3] == 36  # it is plain: nothing of it but its sort is told
 
     rewritten = """
     local life = cmsgpack.unpack(redis.call('HGET', KEYS[1], ARGV[1]))
     return cmsgpack.pack(life)
     """
     assert admin.eval(rewritten, 1, f"{PREFIX}lives", no) == before["lives"][no]
+
+
+@pytest.mark.spec("engine-30")
+async def test_plain_tasks_with_the_same_history_have_the_same_life(
+    store: RedisStore, admin: Any
+) -> None:
+    """Whenever they were enqueued; so a script reads and makes it once for all of them."""
+
+    def lives() -> int:
+        return len(set(admin.hvals(f"{PREFIX}lives")))
+
+    for _ in range(2):
+        await store.enqueue([new() for _ in range(10)])
+    assert lives() == 1
+    worker = await node(store, slots=20)
+    tasks = await worker.claim(20)
+    assert lives() == 1
+    await complete(store, *tasks)
+    assert lives() == 1
+
+    whole = await store.find(TaskQuery(limit=100))
+    assert all(task.seq == task.no and task.run_at == task.created_at for task in whole)
 
 
 @pytest.mark.spec("engine-13")

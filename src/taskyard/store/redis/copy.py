@@ -40,7 +40,7 @@ def buckets(answer: Sequence[Any]) -> list[Bucket]:
 
 
 def _rank(life: Life) -> int:
-    return int(life.place[:14], 16)
+    return int(life.place[:14], 16) if life.place else life.priority
 
 
 def task_row(moved: Moved) -> dict[str, Any]:

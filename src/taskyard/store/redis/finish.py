@@ -22,19 +22,20 @@ def rows(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     others = {
         at: verdict
         for at, verdict in enumerate(verdicts, 1)
-        if verdict.state is not State.COMPLETED
-        or verdict.reason is not Reason.FINISHED
+        if not _is_completed(verdict)
         or verdict.lease != lease
         or verdict.error is not None
         or verdict.losses
     }
+    results = [verdict.result for verdict in verdicts]
+    has_results = results.count(None) < len(results)
     if others:  # of two verdicts on one task the first counts, whichever way they end it
         nos = Counter(verdict.no for verdict in verdicts)
         others |= {at: one for at, one in enumerate(verdicts, 1) if nos[one.no] > 1}
     return {
         "nos": [f"{verdict.no:014x}" for verdict in verdicts],
         "attempts": [verdict.attempt for verdict in verdicts],
-        "results": [or_false(verdict.result) for verdict in verdicts],
+        "results": list(map(or_false, results)) if has_results else False,
         "others": others,
         "lease": lease,
     }
@@ -42,11 +43,19 @@ def rows(verdicts: Sequence[Verdict]) -> dict[str, Any]:
 
 def check(verdicts: Sequence[Verdict]) -> None:
     for verdict in verdicts:
-        require(verdict.id, State.RUNNING, verdict.state, verdict.reason)
+        if not _is_completed(verdict):  # which is always allowed
+            require(verdict.id, State.RUNNING, verdict.state, verdict.reason)
+
+
+def _is_completed(verdict: Verdict) -> bool:
+    return verdict.state is State.COMPLETED and verdict.reason is Reason.FINISHED
 
 
 def answers(verdicts: Sequence[Verdict], answer: bytes) -> list[Finished | Stale]:
-    """From true for each that was applied as it is, another state, or false for a stale one."""
+    """From true for each that was applied as it is, another state, or false for a stale one; from
+    nothing if all were applied as they are."""
+    if not answer:
+        return [Finished(verdict.no, verdict.state) for verdict in verdicts]
     return [
         _answer(verdict, applied)
         for verdict, applied in zip(verdicts, _answers(answer), strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -60,8 +61,8 @@ class Life(msgspec.Struct, array_like=True, frozen=True):
     max_charged: int
     priority: int
     stream: str
-    place: str  # rank and seq, fourteen hexadecimal digits each
-    run_at: int
+    place: Any  # rank and seq, fourteen hexadecimal digits each; else priority and number
+    run_at: Any  # else the time of its creation
     keys: Any
     state: State
     reason: Reason
@@ -98,8 +99,8 @@ class _Taken(msgspec.Struct, array_like=True, frozen=True, gc=False):
     max_charged: int
     priority: int
     stream: str
-    place: str
-    run_at: int
+    place: Any
+    run_at: Any
 
 
 _definition = msgspec.msgpack.Decoder(Definition).decode
@@ -121,17 +122,16 @@ def claimed(answer: Sequence[Any], lease: Lease, now: int) -> tuple[list[Claimed
     A row that cannot be read must stop no worker: it becomes a verdict that ends its task.
     """
     numbers, lives, definitions, saved = answer
-    checkpoints = dict(zip(saved[::2], saved[1::2], strict=True))
+    checkpoints = {int(no, 16): text for no, text in zip(saved[::2], saved[1::2], strict=True)}
     tasks: list[Claimed] = []
     unreadable: list[Verdict] = []
-    for number, life, definition in zip(numbers, lives, definitions, strict=True):
-        no, row = int(number, 16), _taken(life)
+    for no, row, definition in zip(_numbers(numbers), _rows(lives), definitions, strict=True):
         try:
             task = _definition(definition)
         except _UNREADABLE as error:
             unreadable.append(_undecodable(no, row, lease, error))
             continue
-        checkpoint = checkpoints.get(number) if checkpoints else None
+        checkpoint = checkpoints.get(no) if checkpoints else None
         tasks.append(
             Claimed(
                 no,
@@ -145,7 +145,7 @@ def claimed(answer: Sequence[Any], lease: Lease, now: int) -> tuple[list[Claimed
                 task.payload,
                 lease,
                 row.losses,
-                max(0.0, seconds(now - row.run_at)),
+                max(0.0, seconds(now - (row.run_at or task.created_at))),
                 None if checkpoint is None else checkpoint.decode(),
                 _origin(task, row),
             )
@@ -153,8 +153,22 @@ def claimed(answer: Sequence[Any], lease: Lease, now: int) -> tuple[list[Claimed
     return tasks, unreadable
 
 
+def _numbers(text: bytes) -> Iterator[int]:
+    return (int(text[at : at + 14], 16) for at in range(0, len(text), 14))
+
+
+def _rows(lives: Sequence[Any]) -> Iterator[_Taken]:
+    """Each life is followed by how many tasks in a row have it."""
+    for life, count in zip(lives[::2], lives[1::2], strict=True):
+        yield from itertools.repeat(_taken(life), count)
+
+
 def _origin(task: Definition, row: _Taken) -> Origin | None:
-    return None if task.trace is None else Origin(task.trace, row.run_at <= task.created_at)
+    return (
+        None
+        if task.trace is None
+        else Origin(task.trace, not row.run_at or row.run_at <= task.created_at)
+    )
 
 
 def _undecodable(no: int, row: _Taken, lease: Lease, error: Exception) -> Verdict:
@@ -213,7 +227,7 @@ def _line(row: Sequence[Any]) -> TaskLine:
         group=made.group,
         attempt=now.attempt,
         created_at=made.created_at,
-        run_at=now.run_at,
+        run_at=now.run_at or made.created_at,
         deadline=given(now.deadline),
         started_at=given(now.started_at),
         ended_at=given(now.ended_at),
@@ -244,7 +258,7 @@ def _task(row: Sequence[Any]) -> Task:
         kind=made.kind,
         lane=made.lane,
         priority=now.priority,
-        seq=int(now.place[14:], 16),
+        seq=int(now.place[14:] if now.place else no, 16),
         payload=made.payload,
         state=now.state,
         reason=now.reason,
@@ -261,7 +275,7 @@ def _task(row: Sequence[Any]) -> Task:
         losses=now.losses,
         timeout=made.timeout,
         created_at=made.created_at,
-        run_at=now.run_at,
+        run_at=now.run_at or made.created_at,
         deadline=given(now.deadline),
         started_at=given(now.started_at),
         ended_at=given(now.ended_at),

@@ -30,11 +30,12 @@ _LAZY = "-- built when needed\n"
 _CONSTANTS = re.compile(
     r"^local ([A-Z][A-Z_]*(?:, [A-Z][A-Z_]*)*) = (\d+(?:, \d+)*)\n", re.MULTILINE
 )
+_NAMED = re.compile(r"\bK\.(\w+)")
 _WORD = re.compile(r"'(?:[^'\\\n]|\\.)*'|\b[A-Z][A-Z_]*\b")
 
 PREFIX = "taskyard:v1:"
 
-SCHEMA = 3
+SCHEMA = 4
 """The version of the layout."""
 
 
@@ -61,28 +62,34 @@ def compose(main: str) -> Script:
     body = _joined(sources)
     own = {key for key, _ in _declared(main)}
     declared = {key for source in sources for key, _ in _declared(source)}
-    keys = tuple(sorted(own | {key for key in declared if _touches(body, key)}))
+    keys = tuple(sorted(own | (declared & _touched(body))))
     text = _prelude(keys) + body
     sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
     return Script(text, sha, keys, goes_on_when_full="full" in _parts(main))
 
 
-def _touches(text: str, key: str) -> bool:
-    """By its name, or as the index of a state."""
-    return re.search(rf"\bK\.{key}\b", text) is not None or (key in set(State) and "K[" in text)
+def _touched(text: str) -> set[str]:
+    """The keys that are, by their names or as the index of a state."""
+    return {*_NAMED.findall(text), *(State if "K[" in text else ())}
 
 
 def _joined(sources: list[str]) -> str:
     lazy = [_LAZY in source for source in sources]
     texts = _with_numbers([_COMMENT.sub("", source) for source in sources])
     text = texts.pop()
+    words = _words(text)
     for at in range(len(texts) - 1, -1, -1):
-        text = _built(texts[at], used_in=text, lazy=lazy[at]) + text
+        part = _built(texts[at], words, lazy=lazy[at])
+        words |= _words(part)
+        text = part + text
     return text
 
 
-def _built(part: str, *, used_in: str, lazy: bool) -> str:
-    words = set(re.findall(r"\w+", used_in))
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text))
+
+
+def _built(part: str, words: set[str], *, lazy: bool) -> str:
     part = _without_unused(part, words)
     exported = ", ".join(name for name in _local_names(part) if name in words)
     if not exported:
@@ -103,7 +110,7 @@ def _without_unused(part: str, words: set[str]) -> str:
     for statement in reversed(_STATEMENT.split(part)):
         names = _local_names(statement)
         if not names or used.intersection(names):
-            used.update(re.findall(r"\w+", statement))
+            used |= _words(statement)
             kept.append(statement)
     return "".join(reversed(kept))
 
@@ -143,7 +150,7 @@ def all_keys() -> dict[str, str]:
     return dict(sorted({pair for source in sources for pair in _declared(source)}))
 
 
-def parts(verb: str) -> list[str]:
+def parts(verb: str) -> tuple[str, ...]:
     """The parts a verb uses, each behind those it uses itself."""
     return _parts(read(f"{verb}.lua"))
 
@@ -153,18 +160,18 @@ def _declared(source: str) -> list[tuple[str, str]]:
     return [(name, kind) for name, kind in _KEY.findall(source)]
 
 
+@cache
 def read(name: str) -> str:
     return (files(__package__) / "lua" / name).read_text("utf-8")
 
 
-def _parts(source: str) -> list[str]:
-    found: list[str] = []
+@cache
+def _parts(source: str) -> tuple[str, ...]:
+    found: dict[str, None] = {}
     for line in _USES.findall(source):
         for part in line.split(", "):
-            for needed in (*_parts(read(f"parts/{part}.lua")), part):
-                if needed not in found:
-                    found.append(needed)
-    return found
+            found |= dict.fromkeys((*_parts(read(f"parts/{part}.lua")), part))
+    return tuple(found)
 
 
 def _prelude(keys: tuple[str, ...]) -> str:

@@ -26,17 +26,19 @@ for at, sort in ipairs(sorts) do
   local stream, rank = lane .. route, as_text(sort[4])
   sorts[at] = { stream = stream, rank = rank, max_charged = sort[3], priority = sort[4],
     ready = stream .. rank,
-    life = cmsgpack.pack(0, 0, 0, sort[3], sort[4], stream) .. '\188' .. rank }
+    head = cmsgpack.pack(0, 0, 0, sort[3], sort[4], stream) .. '\194\194' }
 end
 
 for _, there in ipairs(get_many(K.ids, ids)) do
   if there then return 0 end
 end
 
+-- The lives of all tasks of a sort without a key are the same: place and RUN_AT are false.
 local time = cmsgpack.pack(now)
 local ending = cmsgpack.pack('queued', 'created', false, false, false, false, false) .. ALL_FALSE
-local without_keys, head = time .. '\194' .. ending, LIFE_HEAD .. '\1'
-if #time ~= RUN_AT_TO - PLACE_TO then return 0 end
+for _, sort in ipairs(sorts) do
+  sort.life = LIFE_HEAD .. char(WIDTH_BASE + 3) .. sort.head .. '\194' .. ending
+end
 
 local rooms = {}
 
@@ -45,12 +47,11 @@ local function keyed_life(no, sort, key)
   if not rooms[key] then rooms[key] = room_in(key) end
   put(K.by_key, key .. '\0' .. no)
   if rooms[key] > 0 then
-    return LIFE_HEAD .. char(2 + #key) .. sort.life .. no .. time
-      .. cmsgpack.pack({ key }) .. ending, true
+    return LIFE_HEAD .. char(WIDTH_BASE + 4 + #key) .. sort.head .. cmsgpack.pack({ key }) .. ending, true
   end
   put(K.parked, key .. '\0' .. sort.ready .. no .. no)
-  return cmsgpack.pack({ false, 0, 0, 0, sort.max_charged, sort.priority, sort.stream, sort.rank .. no,
-    now, { key }, 'queued', 'created', false, false, false, false, false, key, false, false, false, false })
+  return cmsgpack.pack({ false, 0, 0, 0, sort.max_charged, sort.priority, sort.stream, false, false, { key },
+    'queued', 'created', false, false, false, false, false, key, false, false, false, false })
 end
 
 local number = numbers(#ids)
@@ -61,7 +62,7 @@ for at, id in ipairs(ids) do
   numbered[member], numbered[value] = id, no
   defined[member], defined[value] = no, definitions[at] .. time
   queued[member], queued[value] = '0', sort.stream .. no
-  local life, has_room = head .. sort.life .. no .. without_keys, true
+  local life, has_room = sort.life, true
   if keys[at] then life, has_room = keyed_life(no, sort, keys[at]) end
   lives[member], lives[value] = no, life
   if has_room then

@@ -4,4 +4,4 @@
 
 local answers = finish(args[1])
 commit()
-return cmsgpack.pack(answers)
+return answers

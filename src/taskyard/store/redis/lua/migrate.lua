@@ -6,6 +6,8 @@
 -- of that may run; {false, ids of nodes} while workers hold leases: those of an older program would
 -- not understand what they find.
 
+-- Lives of the third layout are read as they are, and written in this one with the next change: only
+-- its workers would not understand those of this one.
 -- Older layouts had the fields of a life in another order, that of AS_IT_WAS; the state was the first.
 local AS_IT_WAS = {
   false, 3, 4, 6, 5, 8, 7, 9, 12, 10, 1, 2, 18, 19, 16, 14, 15, 11, 17, 13, 20, 21, 22, 23, 24, 25, 26,

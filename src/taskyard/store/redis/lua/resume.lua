@@ -17,7 +17,7 @@ elseif before == 'paused' then
   was = 'paused'
   lift(no, task)
   task[REASON] = reason
-  if task[RUN_AT] > now or (task[WAITS_FOR] or 0) > 0 then
+  if (task[RUN_AT] or 0) > now or (task[WAITS_FOR] or 0) > 0 then
     task[STATE] = 'pending'
   else
     task[STATE] = 'queued'

@@ -26,19 +26,17 @@ local function copy(map)
 end
 
 local function full_key(no, keys)
-  if glances[no] then
-    local key = own_keys[no]
-    return key and keys[key] <= 0 and key
-  end
+  local known = glances[no]
+  if known then return known.key and keys[known.key] <= 0 and known.key end
   for _, key in ipairs(keys_of(load(no))) do
     if keys[key] <= 0 then return key end
   end
 end
 
 local function use_keys(no, keys)
-  if glances[no] then
-    local key = own_keys[no]
-    if key then keys[key] = keys[key] - 1 end
+  local known = glances[no]
+  if known then
+    if known.key then keys[known.key] = keys[known.key] - 1 end
     return
   end
   for _, key in ipairs(keys_of(load(no))) do
@@ -49,8 +47,8 @@ end
 -- A task whose last node died is never claimed ahead, so that a loss is counted.
 local function may_wait(no, lane_room)
   if lane_room then return false end
-  local ending = glances[no]
-  if ending then return not own_keys[no] and ending[ENDING_REASON] ~= 'rescued' end
+  local known = glances[no]
+  if known then return not known.key and known.ending[ENDING_REASON] ~= 'rescued' end
   local task = load(no)
   return not task[KEY_NAMES] and task[REASON] ~= 'rescued'
 end

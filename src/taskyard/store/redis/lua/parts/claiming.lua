@@ -5,6 +5,9 @@
 -- A claim looks at so many sets of candidates at most; what it parks on the way stays parked, so
 -- the next claim goes on where this one stopped. Where much is parked the sets grow.
 local MAX_ROUNDS, MAX_SET, MAX_WOKEN, GROWTH = 8, 500, 200, 4
+local MANY_ALIKE = 20
+
+local stands = {} -- of those that were found ready: no -> member
 
 -- Whether one task comes before another in the order of their lane.
 local function comes_before(a, b)
@@ -22,7 +25,10 @@ end
 -- The first ready tasks of a stream, put behind those of its lane's other routes. Answers
 -- whether there was more behind them.
 local function gather(stream, limit, queue)
-  local found = tasks_at(K.ready, '[' .. stream, '(' .. stream .. '\255', limit)
+  local found, members = tasks_at(K.ready, '[' .. stream, '(' .. stream .. '\255', limit)
+  for at, no in ipairs(found) do
+    stands[no] = members[at]
+  end
   for _, no in ipairs(found) do
     queue[#queue + 1] = no
   end
@@ -105,18 +111,21 @@ local function take_out_late(found)
 end
 
 local function rooms_of_keys(found)
-  local rooms = {}
+  local names, seen = {}, {}
+  local function name(key)
+    if not seen[key] then seen[key], names[#names + 1] = true, key end
+  end
   for _, no in ipairs(found) do
-    if glances[no] then
-      local key = own_keys[no]
-      if key and not rooms[key] then rooms[key] = room_in(key) end
-    else
+    local known = glances[no]
+    if not known then
       for _, key in ipairs(keys_of(load(no))) do
-        if not rooms[key] then rooms[key] = room_in(key) end
+        name(key)
       end
+    elseif known.key then
+      name(known.key)
     end
   end
-  return rooms
+  return #names > 0 and rooms_in(names) or {}
 end
 
 local function fifo_lanes(rooms)
@@ -166,9 +175,9 @@ local function take(no, search, started_at)
 end
 
 -- What leaves the indexes of a stream, and what its tasks use of a rate.
-local function lists_of(stream)
-  local lane = sub(stream, 1, 8)
-  return { ready = {}, queued = {}, n = 0, rate = lane_row(lane)[RATE], name = 'r=' .. lane }
+local function lists_of(known)
+  local rate = lane_row(known.lane)[RATE]
+  return { ready = {}, queued = {}, n = 0, rate = rate, name = 'r=' .. known.lane }
 end
 
 -- The same for those that are plain, together.
@@ -178,18 +187,17 @@ local function take_many(nos, search, started_at)
   local run, of_streams = search.lease_text .. (started_at and 's' or 'a'), {}
   local running, runs, lives, n = {}, {}, {}, 0
   for _, no in ipairs(nos) do
-    if glances[no] then
-      local packed = packed_lives[no]
-      local stream = sub(packed, STREAM_FROM, STREAM_TO)
-      local of_stream, of_state = of_streams[stream] or lists_of(stream), stream .. no
+    local known = glances[no]
+    if known then
+      local stream, life = known.stream, known[ending] or go_on(known, ATTEMPT_BYTE, ending)
+      local of_stream, of_state = of_streams[stream] or lists_of(known), stream .. no
       local count = of_stream.n + 1
       of_streams[stream], of_stream.n = of_stream, count
-      of_stream.ready[count] = stream .. sub(packed, PLACE_FROM, PLACE_TO) .. no
-      of_stream.queued[count] = of_state
+      of_stream.ready[count], of_stream.queued[count] = stands[no], of_state
       running[n + 1], running[n + 2], runs[n + 1], runs[n + 2] = '0', of_state, '0', run .. no
-      lives[n + 1], lives[n + 2] = no, go_on_plain(no, ATTEMPT_BYTE, ending)
-      n = n + 2
-      if own_keys[no] then hold_key(own_keys[no], no, search) end
+      lives[n + 1], lives[n + 2] = no, life
+      packed_lives[no], loaded[no], glances[no], n = life, nil, nil, n + 2
+      if known.key then hold_key(known.key, no, search) end
       if of_stream.rate then use_rate(search, of_stream.name, of_stream.rate) end
     else
       take(no, search, started_at)
@@ -232,9 +240,19 @@ local function apply(taken, search)
   end
 end
 
--- One set of candidates; says whether another look could find more.
+-- Tasks that may not be claimed ahead come in long rows: if none of many that start could have been,
+-- nobody looks behind them.
+local function go_no_further(taken, search, rooms)
+  if #taken.now < MANY_ALIKE or #taken.later > 0 then return end
+  for _, no in ipairs(taken.now) do
+    if may_wait(no, rooms[lane_at(no)]) then return end
+  end
+  search.ahead = 0
+end
+
+-- One set of candidates; says whether another look could find more. Those who start at once come first.
 local function look(search)
-  local want = math.min(search.slots + search.ahead, MAX_SET)
+  local want = math.min(search.slots > 0 and search.slots or search.ahead, MAX_SET)
   local open = open_streams(search, want)
   if #open.streams == 0 then return false end
   local rooms = open.rooms
@@ -252,23 +270,31 @@ local function look(search)
   local taken = admit(found, #found, room)
   local until_here = giving_way(taken.parked, room)
   if until_here then taken = admit(found, until_here, room) end
+  go_no_further(taken, search, rooms)
   apply(taken, search)
   if #late > 0 or #taken.parked > 0 then return true end
   -- Tasks that may not be claimed ahead would be found again and again.
   return cut_short and #taken.now + #taken.later > 0
 end
 
--- {nos, lives, definitions, checkpoints}, one list each; the last has no and text of those there are.
+-- {nos as one text, lives, definitions, checkpoints}. Many in a row have the same life: each is followed
+-- by how many have it. The last list has no and text of those there are.
 local function describe(nos)
-  local lives, checkpoints = {}, {}
-  for at, no in ipairs(nos) do
-    if not glances[no] and load(no)[CHECKPOINTED] then
+  local lives, checkpoints, n = {}, {}, 0
+  for _, no in ipairs(nos) do
+    local task = loaded[no] -- a plain one has no checkpoint, and is not loaded
+    if task and task[CHECKPOINTED] then
       checkpoints[#checkpoints + 1] = no
       checkpoints[#checkpoints + 1] = call('HGET', K.checkpoints, no)
     end
-    lives[at] = pack_up(no)
+    local life = pack_up(no)
+    if life == lives[n - 1] then
+      lives[n] = lives[n] + 1
+    else
+      lives[n + 1], lives[n + 2], n = life, 1, n + 2
+    end
   end
-  return { nos, lives, get_many(K.tasks, nos), checkpoints }
+  return { table.concat(nos), lives, get_many(K.tasks, nos), checkpoints }
 end
 
 local function answer(now_taken, later_taken, more)

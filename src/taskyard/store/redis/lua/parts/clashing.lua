@@ -30,7 +30,7 @@ local function clash(task, no, defined)
   set(K.tasks, no, cmsgpack.pack(definition))
   if how == 'debounce' and keeper[STATE] == 'pending' and (keeper[WAITS_FOR] or 0) == 0 then
     lift(no, keeper)
-    keeper[RUN_AT] = math.max(keeper[RUN_AT], due_at(task))
+    keeper[RUN_AT] = math.max(keeper[RUN_AT] or 0, due_at(task))
     set_down(no, keeper)
   end
   return { CHANGED, id }

@@ -25,7 +25,7 @@ local function count_down(no, task)
   if task[STATE] == 'pending' and task[WAITS_FOR] == 1 then
     lift(no, task)
     task[WAITS_FOR] = 0
-    if task[RUN_AT] <= now then
+    if (task[RUN_AT] or 0) <= now then
       task[STATE], task[REASON] = 'queued', 'dependency'
       queue_up(no, task)
     end

@@ -75,7 +75,8 @@ end
 
 -- How plain tasks end that are completed and had this ending, if they ran under this lease: their new
 -- ending, and who of them leaves `runs`; else false.
-local function completion_of(before, lease)
+local function completion_of(known, lease)
+  local before = known.ending
   if before[ENDING_STATE] ~= 'running' then return false end
   if lease and before[ENDING_LEASE] ~= lease then return false end
   local started_at = before[ENDING_STARTED_AT]
@@ -92,23 +93,22 @@ local function complete_many(verdicts, freed)
   local answers, completions, running = {}, {}, {}
   local lives, completed, n = {}, {}, 0
   for at, no in ipairs(verdicts.nos) do
-    local before = not others[at] and glance(no)
-    local done = before and completions[before]
-    if before and done == nil then
-      done = completion_of(before, lease)
-      completions[before] = done
+    local known = not others[at] and glance(no)
+    local done = known and completions[known.ending]
+    if known and done == nil then
+      done = completion_of(known, lease)
+      completions[known.ending] = done
     end
-    local packed = packed_lives[no]
-    if done and byte(packed, ATTEMPT_BYTE) == attempts[at] then
-      local stream = sub(packed, STREAM_FROM, STREAM_TO)
+    if done and byte(known.packed, ATTEMPT_BYTE) == attempts[at] then
+      local stream, life = known.stream, known[done.ending] or go_on(known, CHARGED_BYTE, done.ending)
       local of_state, of_stream = stream .. no, running[stream] or { n = 0 }
       running[stream], of_stream.n, done.n = of_stream, of_stream.n + 1, done.n + 1
       of_stream[of_stream.n], done.runs[done.n] = of_state, done.run .. no
       completed[n + 1], completed[n + 2] = '0', of_state
-      lives[n + 1], lives[n + 2] = no, go_on_plain(no, CHARGED_BYTE, done.ending)
-      n = n + 2
-      if results[at] then set(K.results, no, results[at]) end
-      local key = own_keys[no]
+      lives[n + 1], lives[n + 2] = no, life
+      packed_lives[no], loaded[no], glances[no], n = life, nil, nil, n + 2
+      if results and results[at] then set(K.results, no, results[at]) end
+      local key = known.key
       if key then
         let_go_of(key, no)
         freed[key] = (freed[key] or 0) + 1
@@ -134,16 +134,19 @@ end
 local function verdict_at(verdicts, at)
   return verdicts.others[at] or {
     no = as_number(verdicts.nos[at]), attempt = verdicts.attempts[at], lease = verdicts.lease,
-    state = 'completed', reason = 'finished', charge = 1, losses = 0, result = verdicts.results[at],
+    state = 'completed', reason = 'finished', charge = 1, losses = 0,
+    result = verdicts.results and verdicts.results[at],
   }
 end
 
--- verdicts: {nos, attempts, results or false, others, lease}; others are those that are not simply
--- completed under this lease, by their place.
--- For each: true if it was applied as it is, the state if another one, false if stale.
+-- verdicts: {nos, attempts, results, others, lease}; results are false where there is none, and all
+-- together if there is not one; others are those that are not simply completed under this lease, by
+-- their place.
+-- Packed, for each: true if it was applied as it is, the state if another one, false if stale; '' if all
+-- were applied as they are.
 local function finish(verdicts)
   load_many(verdicts.nos)
-  local freed = {}
+  local freed, as_they_are = {}, true
   local answers = complete_many(verdicts, freed)
   for at, no in ipairs(verdicts.nos) do
     if not answers[at] then
@@ -151,8 +154,9 @@ local function finish(verdicts)
       local task, wanted = accepted(verdict), verdict.state
       if task then end_attempt(no, task, verdict, freed) end
       answers[at] = task and (verdict.state == wanted or verdict.state)
+      if answers[at] ~= true then as_they_are = false end
     end
   end
   if next(freed) then wake(freed) end -- else the part need not be built
-  return answers
+  return as_they_are and '' or cmsgpack.pack(answers)
 end

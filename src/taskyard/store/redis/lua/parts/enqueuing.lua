@@ -67,7 +67,8 @@ local function life_of(number, task, stream, needed)
   local due = run_at <= now and needed.waits == 0
   return {
     false, 0, 0, 0, task[NEW_MAX_CHARGED], task[NEW_PRIORITY],
-    stream, place_of(task[NEW_PRIORITY], number), run_at, #task[NEW_KEYS] > 0 and task[NEW_KEYS],
+    stream, place_of(task[NEW_PRIORITY], number), run_at ~= now and run_at,
+    #task[NEW_KEYS] > 0 and task[NEW_KEYS],
     due and 'queued' or 'pending', 'created', false, false, false, false, false,
     false, false, task[NEW_DEADLINE] or false,
     dedup and dedup.key or false, dedup and dedup['until'] or false,

@@ -17,6 +17,8 @@ local function rate_of(key)
   return rule[2] and { unpack(rule, 2) }
 end
 
+local MANY_NAMES, HOLDERS_A_NAME = 8, 4
+
 -- The holds of tasks that are completed leave when everything else is written.
 local let_go, gone = { mixed = true }, {}
 
@@ -26,16 +28,50 @@ local function let_go_of(key, no)
   if #let_go == 1 then leave(K.held, let_go) end
 end
 
+-- How many hold a key; those who leave do no longer.
+local function holders_of(key)
+  return count_of(K.held, key .. '\0') - (leaving[K.held] and gone[key] or 0)
+end
+
+-- The same of all keys that somebody holds; nothing if there are more than so many holds.
+local function all_holders(most)
+  send_waiting(K.held)
+  local members, counts = call('ZRANGEBYLEX', K.held, '-', '+', 'LIMIT', 0, most + 1), {}
+  if #members > most then return end
+  for _, member in ipairs(members) do
+    local key = sub(member, 1, -16)
+    counts[key] = (counts[key] or 0) + 1
+  end
+  for key, count in pairs(leaving[K.held] and gone or {}) do
+    if counts[key] then counts[key] = counts[key] - count end
+  end
+  return counts
+end
+
 -- How many more may hold a key, whatever its rate.
 local function places_in(key)
-  local leave_it = leaving[K.held] and gone[key] or 0
-  return limit_of(key) - count_of(K.held, key .. '\0') + leave_it
+  return limit_of(key) - holders_of(key)
+end
+
+local function room_beside(holders, key)
+  local rate, places = rate_of(key), limit_of(key) - holders
+  return rate and math.min(places, tokens_in('k=' .. key, rate)) or places
 end
 
 local function room_in(key)
-  local rate = rate_of(key)
-  if not rate then return places_in(key) end
-  return math.min(places_in(key), tokens_in('k=' .. key, rate))
+  return room_beside(holders_of(key), key)
+end
+
+-- The room in each of these keys. To ask for each of many takes longer than to read who holds any, unless
+-- those are many more.
+local function rooms_in(names)
+  local rooms, most = {}, HOLDERS_A_NAME * #names
+  local few = #names > MANY_NAMES and call('ZCARD', K.held) <= most
+  local holders = few and all_holders(most)
+  for _, key in ipairs(names) do
+    rooms[key] = room_beside(holders and (holders[key] or 0) or holders_of(key), key)
+  end
+  return rooms
 end
 
 local function is_waited_for(key)

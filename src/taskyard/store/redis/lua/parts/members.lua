@@ -20,11 +20,11 @@ local function readable(key, members)
   return fine
 end
 
--- The numbers of the first `count` tasks from one bound to another.
+-- The numbers of the first `count` tasks from one bound to another, and what stands there for them.
 local function tasks_at(key, from, to, count)
   while true do
     local members = range(key, from, to, count)
     local nos = readable(key, members)
-    if #nos == #members then return nos end
+    if #nos == #members then return nos, members end
   end
 end

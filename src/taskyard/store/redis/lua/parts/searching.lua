@@ -64,15 +64,10 @@ local function settle_first(lists)
   lists[at] = list
 end
 
--- State and stream of a task. Those of a plain one are cut out of its life.
+-- State and stream of a task.
 local function state_and_stream(no)
-  local packed = packed_lives[no]
-  local width = packed and byte(packed, PLAIN_BYTE)
-  if width and width < FALSE_BYTE and sub(packed, 1, 3) == LIFE_HEAD then
-    local at = RUN_AT_TO + width + 1
-    local head, length = text_at(packed, at)
-    return sub(packed, at + head, at + head + length - 1), sub(packed, STREAM_FROM, STREAM_TO)
-  end
+  local known = glance(no)
+  if known then return known.ending[ENDING_STATE], known.stream end
   local task = load(no)
   return task and task[STATE], task and task[STREAM]
 end

@@ -30,15 +30,19 @@ local PARKED_ON, ASKED, DEADLINE, DEDUP, DEDUP_KEPT = 18, 19, 20, 21, 22
 -- checkpoint, and its group while it is in a fair lane.
 local WAITS_FOR, ON_FAILURE, AWAITED, CHECKPOINTED, GROUP = 23, 24, 25, 26, 27
 
+-- A place that is false is that of a new task: its priority, and its number as seq. A RUN_AT that is
+-- false is the time of its creation, which its definition tells. So the lives of many tasks are the
+-- same text, and what is found out of one is known of all of them.
+
 -- A task is plain if it has little but what every task has: one key at most, of 31 bytes at most,
 -- fields 18 and up false or not there, and small figures. Most tasks are. The packed life of a plain
--- one is so many bytes up to RUN_AT, then come its keys, in as many bytes as PLAIN says, and it ends
--- like those of all that were created, claimed or finished with it: so a claim or a finish of many
--- cuts and joins texts, and unpacks each ending once. PLAIN is false for the others.
-local PLAIN_BYTE, ATTEMPT_BYTE, CHARGED_BYTE = 4, 5, 6
-local STREAM_FROM, STREAM_TO, PLACE_FROM, PLACE_TO, RUN_AT_TO = 11, 26, 28, 55, 64
-local KEY_FROM = 67 -- if there is one: before it the lengths of the list and of the text
-local SMALL, LONGEST_KEY, FALSE_BYTE = 100, 31, 194
+-- one is so many bytes up to STREAM, then come place, RUN_AT and keys, in as many bytes as PLAIN says
+-- above WIDTH_BASE, and it ends like those of all that were created, claimed or finished with it: so a
+-- claim or a finish of many cuts and joins few texts, and unpacks each ending once. PLAIN is false for
+-- the others. In an older layout it was no more than WIDTH_BASE; such a life is read like those.
+local PLAIN_BYTE, ATTEMPT_BYTE, CHARGED_BYTE, PRIORITY_BYTE = 4, 5, 6, 9
+local STREAM_FROM, STREAM_TO, PLACE_FROM, PLACE_WIDTH, RUN_AT_WIDTH = 11, 26, 27, 29, 9
+local SMALL, LONGEST_KEY, FALSE_BYTE, WIDTH_BASE = 100, 31, 194, 33
 local LIFE_HEAD = '\220\0\22' -- a list of 22
 local ENDING_HEAD = '\156' -- a list of 12: from STATE on
 local ENDING_STATE, ENDING_REASON, ENDING_LEASE, ENDING_NODE, ENDING_STARTED_AT = 1, 2, 3, 5, 6
@@ -59,9 +63,9 @@ local DEFINED_KIND, DEFINED_PAYLOAD, DEFINED_GROUP, DEFINED_UNTIL, DEFINED_CREAT
 local DEFINED_TRACE = 12 -- only there if it carries one
 
 -- no -> packed life as it is at this moment, false if there is none or only the table is right; the
--- table that was made of it; what is known of a plain one, and its key; whether the table was changed.
-local packed_lives, loaded, glances, own_keys, changed = {}, {}, {}, {}, {}
-local endings = {}
+-- table that was made of it; what is known of a plain one; whether the table was changed.
+local packed_lives, loaded, glances, changed = {}, {}, {}, {}
+local endings, known_lives = {}, {} -- by their packed texts
 
 -- What cannot be read is not there.
 local function unpacked(packed)
@@ -73,7 +77,7 @@ end
 -- write, the state was the first.
 local function is_life(row)
   return #row >= DEDUP_KEPT and type(row[PLAIN]) ~= 'string' and type(row[STREAM]) == 'string'
-    and type(row[STATE]) == 'string'
+    and type(row[STATE]) == 'string' and type(row[PRIORITY]) == 'number'
 end
 
 local function load_many(nos)
@@ -87,6 +91,11 @@ local function load_many(nos)
   end
 end
 
+-- That of a new task.
+local function first_place(priority, no)
+  return as_text(priority) .. no
+end
+
 -- The task with this number, or false.
 local function load(no)
   local task = loaded[no]
@@ -95,44 +104,62 @@ local function load(no)
     local packed = packed_lives[no]
     task = packed and unpacked(packed)
     task = task and is_life(task) and task
+    if task and not task[PLACE] then task[PLACE] = first_place(task[PRIORITY], no) end
     loaded[no] = task
   end
   return task
 end
 
--- The last fields of a plain task that was loaded, from STATE on; else false. Whoever was looked at
--- once is found in `glances`; one who was not goes the longer way.
+-- What the packed life of a plain task tells: its last fields, from STATE on, and what is asked of many.
+local function recognize(packed)
+  local width = byte(packed, PLAIN_BYTE)
+  if not width or width <= WIDTH_BASE or width >= FALSE_BYTE or sub(packed, 1, 3) ~= LIFE_HEAD then
+    return false
+  end
+  local head_to = STREAM_TO + width - WIDTH_BASE
+  local ending = sub(packed, head_to + 1)
+  if endings[ending] == nil then endings[ending] = unpacked(ENDING_HEAD .. ending) end
+  if not endings[ending] then return false end
+  local at, place = PLACE_FROM + 1, false
+  if byte(packed, PLACE_FROM) ~= FALSE_BYTE then
+    at, place = PLACE_FROM + PLACE_WIDTH, sub(packed, PLACE_FROM + 1, PLACE_FROM + PLACE_WIDTH - 1)
+  end
+  at = at + (byte(packed, at) == FALSE_BYTE and 1 or RUN_AT_WIDTH)
+  return {
+    packed = packed, head_to = head_to, ending = endings[ending], place = place,
+    stream = sub(packed, STREAM_FROM, STREAM_TO), lane = sub(packed, STREAM_FROM, STREAM_FROM + 7),
+    key = at < head_to and sub(packed, at + 2, head_to), -- behind the lengths of list and text
+  }
+end
+
+-- What is known of a plain task that was loaded, else false. Whoever was looked at once is found in
+-- `glances`; one who was not goes the longer way.
 local function glance(no)
   local known = glances[no]
   if known ~= nil then return known end
-  local packed = packed_lives[no]
-  known = false
-  local width = packed and byte(packed, PLAIN_BYTE)
-  if width and width < FALSE_BYTE and sub(packed, 1, 3) == LIFE_HEAD then
-    local ending = sub(packed, RUN_AT_TO + width + 1)
-    own_keys[no] = width > 1 and sub(packed, KEY_FROM, RUN_AT_TO + width)
-    known = endings[ending]
-    if known == nil then
-      known = unpacked(ENDING_HEAD .. ending)
-      endings[ending] = known
-    end
+  local packed = packed_lives[no] or ''
+  known = known_lives[packed]
+  if known == nil then
+    known = recognize(packed)
+    known_lives[packed] = known
   end
   glances[no] = known
   return known
 end
 
 local function ending_of(state, reason, lease, request, node, started_at, ended_at)
-  local packed = cmsgpack.pack(state, reason, lease, request, node, started_at, ended_at) .. ALL_FALSE
-  endings[packed] = unpacked(ENDING_HEAD .. packed)
-  return packed
+  return cmsgpack.pack(state, reason, lease, request, node, started_at, ended_at) .. ALL_FALSE
 end
 
--- A plain task ends like this from now on, and one of its small figures is greater by one; answers it.
-local function go_on_plain(no, figure, ending)
-  local packed = packed_lives[no]
-  packed = sub(packed, 1, figure - 1) .. char(byte(packed, figure) + 1)
-    .. sub(packed, figure + 1, RUN_AT_TO + byte(packed, PLAIN_BYTE)) .. ending
-  packed_lives[no], loaded[no], glances[no] = packed, nil, endings[ending]
+-- The life of a plain task that ends like this from now on, one of its small figures greater by one.
+local function go_on(known, figure, ending)
+  local packed = known[ending]
+  if not packed then
+    packed = known.packed
+    packed = sub(packed, 1, figure - 1) .. char(byte(packed, figure) + 1)
+      .. sub(packed, figure + 1, known.head_to) .. ending
+    known[ending] = packed
+  end
   return packed
 end
 
@@ -142,16 +169,19 @@ local function note_change(no)
 end
 
 local function stream_of(no)
-  return glances[no] and sub(packed_lives[no], STREAM_FROM, STREAM_TO) or load(no)[STREAM]
+  local known = glances[no]
+  return known and known.stream or load(no)[STREAM]
 end
 
 local function lane_at(no)
-  if glances[no] then return sub(packed_lives[no], STREAM_FROM, STREAM_FROM + 7) end
-  return sub(load(no)[STREAM], 1, 8)
+  local known = glances[no]
+  return known and known.lane or sub(load(no)[STREAM], 1, 8)
 end
 
 local function place_in_lane(no)
-  return glances[no] and sub(packed_lives[no], PLACE_FROM, PLACE_TO) or load(no)[PLACE]
+  local known = glances[no]
+  if not known then return load(no)[PLACE] end
+  return known.place or first_place(byte(known.packed, PRIORITY_BYTE), no)
 end
 
 -- A plain task has no deadline.
@@ -227,7 +257,7 @@ local function each_index(no, task, write)
   if state == 'queued' then
     each_queue(no, task, write)
   elseif state == 'pending' then
-    if (task[WAITS_FOR] or 0) == 0 then write(K.due, no, whole(task[RUN_AT])) end
+    if (task[WAITS_FOR] or 0) == 0 then write(K.due, no, whole(task[RUN_AT] or 0)) end
   else
     return
   end
@@ -315,23 +345,26 @@ local function ids_of(nos)
   return ids
 end
 
--- How many bytes the keys of a plain task take, or false.
+-- What PLAIN is: how many bytes place, RUN_AT and keys of a plain task take, or false.
 local function plain_width(task)
-  local keys = task[KEY_NAMES]
+  local keys, run_at = task[KEY_NAMES], task[RUN_AT]
   local plain = #task == DEDUP_KEPT and not (task[PARKED_ON] or task[ASKED] or task[DEADLINE]
     or task[DEDUP] or task[DEDUP_KEPT]) and task[ATTEMPT] < SMALL and task[CHARGED] < SMALL
-    and task[LOSSES] < SMALL and task[MAX_CHARGED] < SMALL and task[RUN_AT] > 4294967295
+    and task[LOSSES] < SMALL and task[MAX_CHARGED] < SMALL and (not run_at or run_at > 4294967295)
     and (not keys or (#keys == 1 and #keys[1] <= LONGEST_KEY))
-  return plain and (keys and 2 + #keys[1] or 1)
+  return plain and WIDTH_BASE + (task[PLACE] and PLACE_WIDTH or 1) + (run_at and RUN_AT_WIDTH or 1)
+    + (keys and 2 + #keys[1] or 1)
 end
 
 -- The packed life of a task, written if it was changed.
 local function pack_up(no)
   if changed[no] then
     local task = loaded[no]
+    local place = task[PLACE]
+    if place == first_place(task[PRIORITY], no) then task[PLACE] = false end
     task[PLAIN] = plain_width(task)
     packed_lives[no] = cmsgpack.pack(task)
-    changed[no], glances[no] = nil, nil
+    task[PLACE], changed[no], glances[no] = place, nil, nil
     set(K.lives, no, packed_lives[no])
   end
   return packed_lives[no]
