@@ -18,7 +18,7 @@ from taskyard.domain.node import Hold
 from taskyard.domain.task import Dedup, Enqueue, TaskQuery
 from taskyard.engine.enqueuer import MOST_TASKS, MOST_TEXT, SMALL, _own
 from taskyard.store.port import Store
-from tests.servers.urls import STORES, fresh_url
+from tests.servers.urls import STORES, fresh_url, lent_url
 
 pytestmark = pytest.mark.spec("engine-28")
 
@@ -45,8 +45,9 @@ class Door:
 
 @pytest.fixture(params=STORES)
 async def yard(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Yard]:
-    async with Yard(fresh_url(request.param, tmp_path)) as yard:
-        yield yard
+    with lent_url(request.param, tmp_path) as url:
+        async with Yard(url) as yard:
+            yield yard
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from taskyard import (
 )
 from taskyard.domain.errors import StoreUnavailable
 from taskyard.verbs.sync import Twin
-from tests.servers.urls import STORES, fresh_url
+from tests.servers.urls import STORES, lent_url
 
 # Of the async side only: a connection of the caller's, a worker, and what a loop is needed for.
 WITHOUT_TWIN = {"enqueue_in", "work"}
@@ -44,9 +44,10 @@ def names_of_threads() -> list[str]:
 
 @pytest.fixture(params=STORES)
 def yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
-    yard = Yard(fresh_url(request.param, tmp_path))
-    yield yard
-    yard.sync.close()
+    with lent_url(request.param, tmp_path) as url:
+        yard = Yard(url)
+        yield yard
+        yard.sync.close()
 
 
 def test_a_script_enqueues_and_waits_without_a_loop(yard: Yard) -> None:

@@ -23,7 +23,7 @@ from taskyard import (
 )
 from taskyard.domain.errors import InvalidOption
 from tests.engine.waits import ended, working
-from tests.servers.urls import STORES, fresh_url
+from tests.servers.urls import STORES, lent_url
 from tests.yard import kinds
 
 pytestmark = pytest.mark.spec("engine-17")
@@ -31,8 +31,9 @@ pytestmark = pytest.mark.spec("engine-17")
 
 @pytest.fixture(params=STORES)
 async def yard(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Yard]:
-    async with Yard(fresh_url(request.param, tmp_path)) as yard:
-        yield yard
+    with lent_url(request.param, tmp_path) as url:
+        async with Yard(url) as yard:
+            yield yard
 
 
 def new(name: str, *depends_on: str) -> NewTask:

@@ -48,10 +48,15 @@ class Bodies:
     def start(self, job: Job) -> None:
         """At once, but for a suspect before which there are others."""
         if job.claimed.losses and job.style is not Style.PROCESS and self._can_be_alone(job.kind):
-            job.style = Style.PROCESS
+            job.is_alone = True
             self._suspects.add(job)
         else:
             self._start(job)
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether bodies on the loop wait for others there, and for nothing else."""
+        return self._coroutines.has_waiting
 
     def give_back_waiting(self) -> None:
         self._suspects.give_back()
@@ -62,13 +67,13 @@ class Bodies:
 
     def _start(self, job: Job) -> None:
         self._on_start(job)
-        match job.style:
-            case Style.COROUTINE:
-                self._coroutines.start(job)
-            case Style.THREAD:
-                self._threads.start(job)
-            case Style.PROCESS:
-                self.processes.start(job)
+        style = job.style
+        if style is Style.COROUTINE:
+            self._coroutines.start(job)
+        elif style is Style.THREAD:
+            self._threads.start(job)
+        else:
+            self.processes.start(job)
 
     async def stop(self, *, all_gone: bool) -> None:
         """`all_gone`: no body is left that could still be waited for."""

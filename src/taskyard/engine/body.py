@@ -13,7 +13,8 @@ from taskyard.engine.job import Job, Stop
 
 
 async def run_coroutine(job: Job) -> Outcome:
-    hooks = job.kind.hooks or None
+    kind = job.kind
+    hooks = kind.hooks if kind.hooks.is_used else None
     value: object = None
     try:
         args, kwargs = job.arguments()
@@ -25,7 +26,7 @@ async def run_coroutine(job: Job) -> Outcome:
         try:
             if hooks is not None:
                 await hooks.call(When.BEFORE, job.context)
-            value = await job.kind.function(*args, **kwargs)
+            value = await kind.function(*args, **kwargs)
             outcome = job.returned(value)
         except GeneratorExit:
             raise  # the loop itself is going
@@ -48,7 +49,7 @@ async def run_coroutine(job: Job) -> Outcome:
 
 
 def run_plain(job: Job) -> Outcome:
-    hooks = job.kind.hooks or None
+    hooks = job.kind.hooks if job.kind.hooks.is_used else None
     value: object = None
     try:
         args, kwargs = job.arguments()

@@ -62,6 +62,11 @@ class CoroutineExecutor:
         if not self._is_telling:
             self._call()
 
+    @property
+    def has_waiting(self) -> bool:
+        """Whether there are bodies whose turn comes as soon as those before them are done."""
+        return bool(self._jobs)
+
     async def stop(self) -> None:
         self._stopping = True
         for _, called in self._idle:
@@ -106,13 +111,16 @@ class CoroutineExecutor:
         fresh = contextvars.copy_context()
         loop = asyncio.get_running_loop()
         cancel = partial(_cancel, runner)
+        jobs = self._jobs
         while True:
             self._coming.discard(runner)
             turn = _Turn()
             loop.call_soon(self._look, turn)
             turn_ends = time.monotonic() + TURN
-            while self._jobs and time.monotonic() < turn_ends:
-                job = self._next()
+            while jobs and time.monotonic() < turn_ends:
+                job = jobs.popleft()
+                if jobs and (self._suspend or not self._coming):
+                    self._call()  # this body may suspend
                 job.cancel = cancel
                 # One that is asked to stop before it begins does not begin.
                 if job.stop is not None:
@@ -130,9 +138,13 @@ class CoroutineExecutor:
                         runner.uncancel()
                     self._done(job, outcome)
                     return
-                self._tell(job, outcome)
+                self._is_telling = True
+                try:
+                    self._done(job, outcome)
+                finally:
+                    self._is_telling = False
             turn.is_over = True
-            if self._jobs and not self._coming:
+            if jobs and not self._coming:
                 self._coming.add(runner)
                 await asyncio.sleep(0)
             elif self._stopping:
@@ -146,19 +158,6 @@ class CoroutineExecutor:
         """At a turn that the loop has come back from: at its end, or because a body suspended."""
         if not turn.is_over:
             turn.is_broken = self._suspend = True
-
-    def _next(self) -> Job:
-        job = self._jobs.popleft()
-        if self._jobs:
-            self._call()  # this body may suspend
-        return job
-
-    def _tell(self, job: Job, outcome: Outcome) -> None:
-        self._is_telling = True
-        try:
-            self._done(job, outcome)
-        finally:
-            self._is_telling = False
 
 
 class ThreadExecutor:
@@ -225,7 +224,9 @@ def _run_plain(job: Job) -> Outcome:
 def _is_changed(fresh: contextvars.Context) -> bool:
     """Whether a variable has another value; by identity: not everything can be compared."""
     now = contextvars.copy_context()
-    return len(now) != len(fresh) or any(
+    if len(now) != len(fresh):
+        return True
+    return bool(fresh) and any(
         fresh.get(variable, _MISSING) is not value for variable, value in now.items()
     )
 

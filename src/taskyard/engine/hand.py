@@ -30,7 +30,7 @@ class Hand:
         self.writing: dict[int, int] = {}  # no -> attempt of verdicts under way to the store
         self.unmarked: dict[int, Job] = {}  # claimed ahead, running, and the store does not know
         self.last_taken: dict[str, float] = {}  # lane -> when (monotonic) a task of it began
-        self._run_seconds = 1.0  # smoothed time a slot is taken
+        self.run_seconds = 1.0  # smoothed time a slot is taken
         self._emptied = asyncio.Event()
 
     @property
@@ -41,15 +41,15 @@ class Hand:
     def reserve(self) -> int:
         """How many may wait here for a slot: none unless slots turn over in milliseconds, and then
         what they get through in a moment."""
-        if self._run_seconds >= QUICK:
+        if self.run_seconds >= QUICK:
             return 0
-        return min(MAX_RESERVE, int(self.slots * AHEAD / max(self._run_seconds, TINY)))
+        return min(MAX_RESERVE, int(self.slots * AHEAD / max(self.run_seconds, TINY)))
 
     @property
     def free_reserve(self) -> int:
         """How many of those one claim may bring now: none until that is worth a claim."""
         free = self.reserve - len(self.ahead)
-        return min(MAX_AHEAD, free) if free > self.reserve // 2 else 0
+        return min(MAX_AHEAD, free) if free >= self.reserve // 2 > 0 else 0
 
     def numbers(self) -> set[int]:
         """Of the tasks in our hands, in whatever way."""
@@ -65,7 +65,7 @@ class Hand:
             del self.running[job.claimed.no]
             self.unmarked.pop(job.claimed.no, None)
         if job.started is not None:
-            self._run_seconds += (job.ran - self._run_seconds) * 0.1
+            self.run_seconds += (job.ran - self.run_seconds) * 0.1
         if not self.running:
             self._emptied.set()
 
@@ -80,13 +80,10 @@ class Hand:
             except TimeoutError:
                 return
 
-    def next_ahead(self) -> Job | None:
-        return self.ahead.popleft() if self.ahead and len(self.running) < self.slots else None
-
     def overdue_ahead(self, now: float) -> Iterator[Job]:
         """Those claimed ahead that have waited too long: a slot elsewhere may be free."""
         while self.ahead and now - self.ahead[0].taken > STARTED_LATE:
-            self._run_seconds = 1.0  # slots do not turn over any more: claim no further ahead
+            self.run_seconds = 1.0  # slots do not turn over any more: claim no further ahead
             yield self.ahead.popleft()
 
     def to_mark(self, now: float) -> list[Job]:

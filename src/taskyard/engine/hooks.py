@@ -40,8 +40,11 @@ class Hooks:
 
     def __init__(self, wider: Hooks | None = None) -> None:
         self._wider = wider
+        self._on_use: list[Callable[[], None]] = []
         self._own: dict[When, list[Callable[..., Any]]] = {when: [] for when in When}
-        self._is_used = False
+        self.is_used = False  # asked for every body, so it is a plain attribute
+        if wider is not None:
+            wider.when_used(self._use)
 
     def add(self, when: When, hook: Callable[..., Any]) -> None:
         try:
@@ -49,10 +52,18 @@ class Hooks:
         except TypeError as error:
             raise InvalidHandler(f"{when} hook {hook!r}: {error}") from None
         self._own[when].append(hook)
-        self._is_used = True
+        self._use()
 
-    def __bool__(self) -> bool:
-        return self._is_used or bool(self._wider)
+    def when_used(self, tell: Callable[[], None]) -> None:
+        """Call this with each hook that is added, and now if there are some."""
+        self._on_use.append(tell)
+        if self.is_used:
+            tell()
+
+    def _use(self) -> None:
+        self.is_used = True
+        for tell in self._on_use:
+            tell()
 
     def of(self, when: When) -> Iterator[Callable[..., Any]]:
         if self._wider is not None:

@@ -37,13 +37,15 @@ def enqueued(tasks: Sequence[NewTask], answers: Sequence[Enqueue], **by: Any) ->
                 log.debug("enqueue", task=answer.id, duplicate=True, **about)
 
 
+def is_heard() -> bool:
+    """Whether anybody hears of bodies that start, and of those that end well."""
+    return _plain.isEnabledFor(logging.DEBUG)
+
+
 def claimed(job: Job) -> None:
     """Its body starts."""
-    if _plain.isEnabledFor(logging.DEBUG):
-        waited = round(job.claimed.waited, 3)
-        log.debug(
-            "claim", **_about(job), lane=job.claimed.lane, waited=waited, style=job.style.value
-        )
+    waited = round(job.claimed.waited, 3)
+    log.debug("claim", **_about(job), lane=job.claimed.lane, waited=waited, style=job.style.value)
 
 
 def finished(job: Job, outcome: Outcome, verdict: Verdict) -> None:
@@ -63,7 +65,7 @@ def finished(job: Job, outcome: Outcome, verdict: Verdict) -> None:
             **({} if verdict.delay is None else {"again_in": verdict.delay}),
             **({"stack": stack} if stack else {}),
         )
-    elif _plain.isEnabledFor(logging.DEBUG):
+    elif is_heard():
         reason = "paused" if isinstance(outcome, Paused) else verdict.reason.value
         log.debug(
             "finish",

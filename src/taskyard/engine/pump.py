@@ -23,7 +23,9 @@ from taskyard.engine.notifier import POLL_SECONDS, Bell
 from taskyard.store.port import Claim, ClaimRequest, Store
 
 MAX_BACKOFF = 5.0
+ASK_AGAIN = 8  # claims; so often it is asked whether claiming ahead pays by now
 LONGEST_END = 5.0
+FORGETTING = 1.001  # from turn to turn: what it costs may change
 
 log = logger("pump")
 
@@ -40,6 +42,7 @@ class Pump:
         logs: LogBook,
         *,
         may_claim: Callable[[], bool],
+        more_end_soon: Callable[[], bool],
         on_claim: OnClaim,
         on_end: OnEnd,
     ) -> None:
@@ -48,12 +51,14 @@ class Pump:
         self._bell = bell
         self._logs = logs
         self._may_claim = may_claim
+        self._more_end_soon = more_end_soon
         self._on_claim = on_claim
         self._on_end = on_end
         self._lease: Lease = 0
         self._number = 0
         self._hungry = True
         self._looked = 0.0
+        self._shortest_turn = LONGEST_END  # seconds; of the last ones, about
         self._ahead_pays = True  # whether the last claim that could have brought some ahead did
         self._claiming = False
         self._in_doubt: ClaimRequest | None = None
@@ -110,8 +115,10 @@ class Pump:
             self._task = None
 
     def add(self, verdict: Verdict) -> None:
-        self._hand.verdicts.append(verdict)
-        self._bell.ring()
+        verdicts = self._hand.verdicts
+        if not verdicts:
+            self._bell.ring()  # while there is one to write, nobody waits for a ring
+        verdicts.append(verdict)
 
     def give_back_ahead(self) -> None:
         """What has not begun need not wait here."""
@@ -149,6 +156,8 @@ class Pump:
         if marks:
             await self._store.mark_started([job.claimed.hold for job in marks])
             self._hand.marked(marks)
+        if self._hand.verdicts:
+            await self._let_end()
         if self._apart and self._hand.verdicts:
             self._apart = False
             await self._finish()
@@ -160,6 +169,16 @@ class Pump:
             rang = await self._bell.wait(self._patience())
             overdue = time.monotonic() - self._looked >= POLL_SECONDS
             self._hungry = self._hungry or rang or overdue
+
+    async def _let_end(self) -> None:
+        """Where nothing is claimed ahead, wait for bodies that end in a moment, if that takes less
+        time than one turn more: what is written in two halves comes back in two halves, for ever.
+        """
+        if self._hand.ahead or self._shortest_turn < 2 * self._hand.run_seconds:
+            return
+        until = time.monotonic() + self._shortest_turn
+        while self._more_end_soon() and time.monotonic() < until:  # noqa: ASYNC110 - they need the loop
+            await asyncio.sleep(0)
 
     def _patience(self) -> float:
         watching = self._hand.ahead or self._hand.unmarked
@@ -177,6 +196,8 @@ class Pump:
         if not (self._hungry or self._hand.verdicts):
             return None
         self._number += 1
+        if not self._ahead_pays and self._number % ASK_AGAIN:
+            ahead = 0  # a store looks at as many tasks as it is asked for, to no purpose
         self._looked = time.monotonic()
         return ClaimRequest(lease=self._lease, number=self._number, room=room, ahead=ahead)
 
@@ -187,9 +208,12 @@ class Pump:
         try:
             if self._logs.has_ended:
                 await self._logs.settle()
+            begun = time.monotonic()
             turn = await self._store.turn(verdicts, request)
+            took = time.monotonic() - begun
+            self._shortest_turn = min(took, FORGETTING * self._shortest_turn)
         except BaseException as error:
-            self._hand.verdicts[:0] = verdicts
+            self._put_back(verdicts)
             self._apart = isinstance(error, Exception) and not isinstance(error, StoreUnavailable)
             raise
         finally:
@@ -205,7 +229,8 @@ class Pump:
         if claim.tasks:
             self._on_claim(request.lease, claim.tasks, claim.ahead)
         if request.ahead:
-            self._ahead_pays = bool(claim.ahead)
+            # Where the queue was empty, nobody knows.
+            self._ahead_pays = bool(claim.ahead) or len(claim.tasks) < request.room
         wanted = request.room + request.ahead
         self._hungry = claim.more or (bool(claim.tasks) and len(claim.tasks) >= wanted)
 
@@ -217,7 +242,7 @@ class Pump:
                 await self._logs.settle()
             answers = await self._store.finish(verdicts)
         except BaseException:
-            self._hand.verdicts[:0] = verdicts
+            self._put_back(verdicts)
             raise
         finally:
             self._hand.writing.clear()
@@ -228,6 +253,11 @@ class Pump:
         verdicts, self._hand.verdicts = self._hand.verdicts, []
         self._hand.writing = {verdict.no: verdict.attempt for verdict in verdicts}
         return verdicts
+
+    def _put_back(self, verdicts: list[Verdict]) -> None:
+        """For the next step, which may be that of a loop that was begun beside this one."""
+        self._hand.verdicts[:0] = verdicts
+        self._bell.ring()
 
     def _written(self, verdicts: list[Verdict], stale: list[Stale]) -> None:
         if not self._logs.is_empty:

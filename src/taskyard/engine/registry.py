@@ -91,6 +91,7 @@ class Kind:
             NewTask(
                 kind=self.route,
                 payload="{}",
+                id="declared",
                 lane=self.lane,
                 priority=self.priority,
                 timeout=self.timeout,

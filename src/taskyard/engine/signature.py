@@ -70,6 +70,8 @@ class Signature:
 
     def _bound(self, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, object]:
         """By name, in the order of the parameters."""
+        if not kwargs and len(args) == len(self._by_place) == len(self.parameters):
+            return dict(zip(self._by_place, args, strict=True))
         given = {**kwargs}
         given.update(zip(self._by_place, args, strict=False))
         bound = {name: given[name] for name in self.parameters if name in given}

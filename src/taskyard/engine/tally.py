@@ -10,7 +10,7 @@ from taskyard.domain.clock import micros
 from taskyard.domain.errors import StoreError
 from taskyard.domain.outcome import Outcome, Paused, Verdict
 from taskyard.domain.state import Reason, State
-from taskyard.domain.statistics import RUN, RUN_SUM, WAIT, WAIT_SUM, Count, bucket_of
+from taskyard.domain.statistics import RUN, RUN_SUM, WAIT, WAIT_SUM, Count, classes
 from taskyard.engine.job import Job
 from taskyard.engine.log import logger
 from taskyard.store.port import Store
@@ -44,12 +44,14 @@ class Tally:
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def add(self, job: Job, outcome: Outcome, verdict: Verdict) -> None:
-        figures = self._figures[job.kind.name, job.claimed.lane]
-        figures.ended.append(how_it_ended(outcome, verdict))
-        figures.waited.append(job.claimed.waited)
-        figures.ran.append(job.ran)
-        if len(figures.ran) >= MOST_TIMES:
+    def add(self, job: Job, how: str) -> None:
+        claimed = job.claimed
+        figures = self._figures[job.kind.name, claimed.lane]
+        figures.ended.append(how)
+        figures.waited.append(claimed.waited)
+        ran = figures.ran
+        ran.append(job.ran)
+        if len(ran) >= MOST_TIMES:
             self._fold()
 
     def _fold(self) -> None:
@@ -59,7 +61,7 @@ class Tally:
             for what, n in Counter(figures.ended).items():
                 counts[kind, lane, what, 0] += n
             for what, times in ((RUN, figures.ran), (WAIT, figures.waited)):
-                for bucket, n in Counter(map(bucket_of, times)).items():
+                for bucket, n in classes(times).items():
                     counts[kind, lane, what, bucket] += n
             counts[kind, lane, RUN_SUM, 0] += micros(sum(figures.ran))
             counts[kind, lane, WAIT_SUM, 0] += micros(sum(figures.waited))

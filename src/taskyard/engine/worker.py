@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -18,6 +19,7 @@ from taskyard.domain.outcome import (
     Paused,
     Released,
     Snoozed,
+    Succeeded,
     Verdict,
     decide,
 )
@@ -104,6 +106,7 @@ class Worker:
         self._prepare = prepare  # done once, when the store is open
         self.resources = Resources()
         self.hand = Hand(slots)
+        self._traces = self._tells = False  # whether anybody wants to know of bodies
         self._beginning: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._started = False
@@ -170,6 +173,7 @@ class Worker:
             self._bell,
             self._logs,
             may_claim=lambda: self._membership.is_sure,
+            more_end_soon=lambda: self._bodies.has_waiting,
             on_claim=self._take,
             on_end=self._ended,
         )
@@ -310,15 +314,18 @@ class Worker:
             for claimed in tasks:
                 self._pump.add(given_back(claimed.hold))
             return
-        loop = asyncio.get_running_loop()
+        # Asked once for all of them: a body may take less time than these questions.
+        self._traces, self._tells = tracing.tracer() is not None, journal.is_heard()
+        loop, now = asyncio.get_running_loop(), time.monotonic()
         here = self.hand.numbers()
         for claimed in tasks:
-            if claimed.no in here:
+            no = claimed.no
+            if no in here:
                 self._take_again(claimed)
                 continue
             kind = self._registry[claimed.kind]
-            job = Job(claimed, kind, Context(claimed, self, log, loop))
-            if claimed.no in ahead:
+            job = Job(claimed, kind, Context(claimed, self, log, loop), now)
+            if no in ahead:
                 self.hand.ahead.append(job)
             else:
                 self._begin(job)
@@ -339,16 +346,20 @@ class Worker:
     def _begin(self, job: Job) -> None:
         self.hand.took(job)
         self._bodies.start(job)
-        journal.claimed(job)
+        if self._tells:
+            journal.claimed(job)
 
     def _on_start(self, job: Job) -> None:
         job.begin()
-        job.span = tracing.run(job.claimed)
+        if self._traces:
+            job.span = tracing.run(job.claimed)
         self._timekeeper.watch(job)
 
     def _fill(self) -> None:
-        while (job := self.hand.next_ahead()) is not None:
-            self.hand.unmarked[job.claimed.no] = job
+        hand = self.hand
+        while hand.ahead and len(hand.running) < hand.slots:
+            job = hand.ahead.popleft()
+            hand.unmarked[job.claimed.no] = job
             self._begin(job)
 
     def _done(self, job: Job, outcome: Outcome) -> None:
@@ -369,7 +380,9 @@ class Worker:
     def _settle(self, job: Job, outcome: Outcome) -> None:
         verdict = _verdict(job, outcome)
         self._pump.add(verdict)
-        self._tally.add(job, outcome, verdict)
+        self._tally.add(job, how_it_ended(outcome, verdict))
+        if type(outcome) is Succeeded and not self._tells and job.span is None:
+            return  # most do
         journal.finished(job, outcome, verdict)
         if job.span is not None:
             error = outcome.error if isinstance(outcome, Failed | Died) else None
@@ -450,7 +463,7 @@ async def _cancelled(task: asyncio.Task[None]) -> None:
 
 def _verdict(job: Job, outcome: Outcome) -> Verdict:
     """A paused body is given back: whether its task is still to be paused, the store knows."""
-    heeded = Released() if isinstance(outcome, Paused) else outcome
+    heeded = Released() if type(outcome) is Paused else outcome
     return decide(job.claimed, heeded, job.kind.retry)
 
 

@@ -155,8 +155,6 @@ class Child:
 class ChildJob(Job):
     """A job whose worker is another process: why it is to stop may still be on its way."""
 
-    __slots__ = ()
-
     def returned(self, value: object) -> Outcome:
         late = self.context.cancelled and self.stop is Stop.TIMEOUT
         return self.overran() if late and not self.kind.is_coroutine else super().returned(value)
