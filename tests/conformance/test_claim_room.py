@@ -14,7 +14,9 @@ from tests.conformance.verbs import (
     enqueued,
     failed,
     finish,
+    ids,
     limit,
+    new,
     node,
     pause,
     running,
@@ -441,3 +443,15 @@ async def test_lane_and_key_must_both_have_room(store: Store) -> None:
     assert await worker.claim(10) == []
     await complete(store, in_lane)
     assert await worker.claim_ids(10) == [waiting]
+
+
+@pytest.mark.spec("engine-8", "engine-10")
+async def test_tasks_with_and_without_keys_stand_in_one_queue(store: Store) -> None:
+    worker = await node(store, slots=50)
+    keys = [("a",), (), (), ("a",), (), ("b",), (), ("a", "b"), ()]
+    tasks = [new(keys=each) for each in keys]
+    await store.enqueue(tasks)
+
+    claimed = await worker.claim_ids(50)
+
+    assert claimed == ids([tasks[n] for n in (0, 1, 2, 4, 5, 6, 8)])

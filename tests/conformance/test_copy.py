@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -42,7 +42,7 @@ from tests.conformance.verbs import (
     state_of,
     succeeded,
 )
-from tests.servers.urls import STORES, fresh_url
+from tests.servers.urls import STORES, lent_url
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 PAIRS = [(one, other) for one in STORES for other in STORES]
@@ -52,11 +52,11 @@ PAIRS = [(one, other) for one in STORES for other in STORES]
 async def stores(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> AsyncIterator[tuple[Store, Store]]:
+    one, other = request.param
     async with AsyncExitStack() as stack:
-        yield (
-            await stack.enter_async_context(opened(fresh_url(request.param[0], tmp_path))),
-            await stack.enter_async_context(opened(fresh_url(request.param[1], tmp_path))),
-        )
+        urls = [stack.enter_context(lent_url(kind, tmp_path)) for kind in (one, other)]
+        source, target = [await stack.enter_async_context(opened(url)) for url in urls]
+        yield source, target
 
 
 async def filled(store: Store) -> None:
@@ -326,8 +326,9 @@ async def orders(store: Store) -> dict[str, list[str]]:
 
 
 @pytest.fixture(params=STORES)
-def pair(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
-    return fresh_url(request.param, tmp_path), fresh_url(request.param, tmp_path)
+def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, str]]:
+    with lent_url(request.param, tmp_path) as one, lent_url(request.param, tmp_path) as other:
+        yield one, other
 
 
 @pytest.mark.spec("engine-27")

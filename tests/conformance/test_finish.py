@@ -12,6 +12,7 @@ from taskyard.store.port import Cancellation, ClaimRequest, Store
 from tests.conformance.places import StoreTime
 from tests.conformance.verbs import (
     BROKEN,
+    change,
     complete,
     enqueued,
     failed,
@@ -363,3 +364,21 @@ async def test_errors_survive_whatever_they_contain(store: Store) -> None:
     await finish(store, verdict(task, Failed(error, retry=False)))
 
     assert (await seen(store, task.id)).error == error
+
+
+@pytest.mark.spec("engine-31", "engine-8")
+@pytest.mark.parametrize("capacity", [None, 1])
+async def test_a_turn_claims_first_what_its_own_verdicts_have_let_go(
+    store: Store, capacity: int | None
+) -> None:
+    worker = await node(store)
+    await change(store, "lane", capacity=capacity)
+    parent = await running(store, worker, lane="lane")
+    freed = await enqueued(store, lane="lane", priority=1, depends_on=(parent.id,))
+    for _ in range(3):
+        await enqueued(store, lane="lane", priority=5)
+
+    request = ClaimRequest(lease=worker.lease, number=worker.number + 1, room=1)
+    turn = await store.turn([succeeded(parent)], request)
+
+    assert [task.id for task in turn.claim.tasks] == [freed]

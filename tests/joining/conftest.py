@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from taskyard import Yard
-from taskyard.domain.task import new_task_id
 from tests.joining import callers
 from tests.joining.callers import Caller
 from tests.servers.postgres import shared_url
+from tests.servers.schemas import schemas
 
 ON_POSTGRES: dict[str, Callable[[str], Caller]] = {
     "asyncpg": callers.Asyncpg,
@@ -30,8 +30,9 @@ ON_SQLITE: dict[str, Callable[[str], Caller]] = {
 
 @pytest.fixture
 async def postgres_yard() -> AsyncIterator[Yard]:
-    async with Yard(f"{shared_url()}?namespace=test_{new_task_id()}") as yard:
-        yield yard
+    with schemas().lent() as url:
+        async with Yard(url) as yard:
+            yield yard
 
 
 @pytest.fixture

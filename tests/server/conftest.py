@@ -8,7 +8,7 @@ import pytest
 
 from taskyard.server.roles import Role
 from tests.server.place import Place
-from tests.servers.urls import STORES, fresh_url
+from tests.servers.urls import STORES, lent_url
 
 
 @pytest.fixture
@@ -22,10 +22,11 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
 @pytest.fixture(params=STORES)
 async def stored(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
     """The same on each store."""
-    made = Place(tmp_path, url=fresh_url(request.param, tmp_path))
-    await made.server.start()
-    yield made
-    await made.close()
+    with lent_url(request.param, tmp_path) as url:
+        made = Place(tmp_path, url=url)
+        await made.server.start()
+        yield made
+        await made.close()
 
 
 @pytest.fixture
