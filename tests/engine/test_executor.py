@@ -28,7 +28,7 @@ def job_of(no: int, function: Any) -> Job:
     kind = Kind("work", function)
     claimed = Claimed(no, str(no), kind.name, "default", 1, 0, 4, 60.0, f'{{"n":{no}}}')
     loop = asyncio.get_running_loop()
-    return Job(claimed, kind, Context(claimed, cast(Desk, None), logger("test"), loop))
+    return Job(claimed, kind, lambda of: Context(of, cast(Desk, None), logger("test"), loop))
 
 
 class Bodies:

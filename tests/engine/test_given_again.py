@@ -34,7 +34,7 @@ async def test_the_attempt_that_runs_goes_on_and_is_not_begun_again(yard: Yard) 
         handle = await careful.enqueue()
         job = await held(worker, handle, begun)
 
-        worker._take(worker.lease, [job.claimed], frozenset())
+        worker._pump._on_claim(worker.lease, [job.claimed], frozenset())
 
         assert worker.hand.running == {job.claimed.no: job}
         go.set()
@@ -63,7 +63,7 @@ async def test_beside_a_body_that_does_not_stop_no_other_begins(yard: Yard) -> N
         job = await held(worker, handle, begun)
         job.ask(Stop.LOST)
 
-        worker._take(worker.lease, [job.claimed], frozenset())
+        worker._pump._on_claim(worker.lease, [job.claimed], frozenset())
 
         put_off = await until(handle, State.PENDING)
         assert (put_off.reason, put_off.charged) == ("snoozed", 0)

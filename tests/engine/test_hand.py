@@ -53,4 +53,4 @@ def _job() -> Job:
 
     kind = Kind("work", work)
     claimed = Claimed(1, "1", "work", "default", 1, 0, 4, 60.0, "{}")
-    return Job(claimed, kind, cast(Context, None))
+    return Job(claimed, kind, lambda _: cast(Context, None))

@@ -47,7 +47,7 @@ async def test_a_body_that_ignores_everything_is_killed_at_its_timeout(
         body = await body_of(tmp_path)
         [job] = worker.hand.running.values()
         job.deadline = time.monotonic()  # now that it is deaf
-        worker._timekeeper.watch(job)
+        worker._timekeeper._look()
         task = await ended(handle)
         assert not alive([body])
     assert (task.state, task.reason) == (State.FAILED, Reason.TIMEOUT)

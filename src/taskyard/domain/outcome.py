@@ -95,7 +95,7 @@ class Stale(msgspec.Struct, frozen=True, gc=False):
 def decide(task: Claimed, outcome: Outcome, policy: RetryPolicy) -> Verdict:
     """What becomes of a task whose body ended like this."""
     if isinstance(outcome, Succeeded):
-        return _completed(task, outcome)  # most do: what a worker can do hangs on this
+        return completed(task, outcome)
 
     def verdict(
         state: State,
@@ -153,7 +153,8 @@ def decide(task: Claimed, outcome: Outcome, policy: RetryPolicy) -> Verdict:
             assert_never(outcome)
 
 
-def _completed(task: Claimed, outcome: Succeeded) -> Verdict:
+def completed(task: Claimed, outcome: Succeeded) -> Verdict:
+    """`decide` for what most bodies do."""
     return Verdict(
         no=task.no,
         id=task.id,

@@ -67,13 +67,13 @@ class Bodies:
 
     def _start(self, job: Job) -> None:
         self._on_start(job)
-        style = job.style
-        if style is Style.COROUTINE:
-            self._coroutines.start(job)
-        elif style is Style.THREAD:
-            self._threads.start(job)
-        else:
+        style = job.kind.style
+        if job.is_alone or style is Style.PROCESS:
             self.processes.start(job)
+        elif style is Style.COROUTINE:
+            self._coroutines.start(job)
+        else:
+            self._threads.start(job)
 
     async def stop(self, *, all_gone: bool) -> None:
         """`all_gone`: no body is left that could still be waited for."""

@@ -174,6 +174,7 @@ class ThreadExecutor:
 
     def start(self, job: Job) -> None:
         job.cancel = _gone  # a thread cannot be cancelled: it looks at ctx.cancelled itself
+        _ = job.context  # made now: its thread and the loop may want it at the same moment
         if self._free > 0:
             self._free -= 1
         else:

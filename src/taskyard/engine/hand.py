@@ -57,16 +57,18 @@ class Hand:
         return waiting.union(self.running, (verdict.no for verdict in self.verdicts))
 
     def took(self, job: Job) -> None:
-        self.running[job.claimed.no] = job
-        self.last_taken[job.claimed.lane] = job.taken
+        claimed = job.claimed
+        self.running[claimed.no] = job
+        self.last_taken[claimed.lane] = job.taken
 
     def ended(self, job: Job) -> None:
-        if self.running.get(job.claimed.no) is job:  # and not a later attempt
-            del self.running[job.claimed.no]
-            self.unmarked.pop(job.claimed.no, None)
+        no, running = job.claimed.no, self.running
+        if running.get(no) is job:  # and not a later attempt
+            del running[no]
+            self.unmarked.pop(no, None)
         if job.started is not None:
             self.run_seconds += (job.ran - self.run_seconds) * 0.1
-        if not self.running:
+        if not running:
             self._emptied.set()
 
     async def emptied(self, seconds: float) -> None:

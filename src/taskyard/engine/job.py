@@ -78,7 +78,7 @@ class Job(msgspec.Struct, eq=False):
 
     claimed: Claimed
     kind: Kind
-    context: Context
+    make_context: Callable[[Claimed], Context]
     taken: float = msgspec.field(default_factory=time.monotonic)
     is_alone: bool = False  # a suspect: in a process of its own whatever its kind
     started: float | None = None
@@ -89,6 +89,17 @@ class Job(msgspec.Struct, eq=False):
     asked: float = 0.0
     cancel: Callable[[], None] = _not_started
     tell_pause: Callable[[bool], None] = _heard
+    _context: Context | None = None
+
+    @property
+    def context(self) -> Context:
+        """Made when somebody wants it: many handlers, and most bodies, do not.
+
+        Not from two threads at once: a body's own thread must find it made.
+        """
+        if self._context is None:
+            self._context = self.make_context(self.claimed)
+        return self._context
 
     @property
     def style(self) -> Style:
@@ -119,7 +130,10 @@ class Job(msgspec.Struct, eq=False):
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         kind, claimed = self.kind, self.claimed
         args = (self.context,) if kind.signature.takes_context else ()
-        return args, kind.decode(claimed.kind, claimed.payload)
+        payload = claimed.payload
+        if claimed.kind != kind.route:
+            payload = kind.versions.brought_up(claimed.kind, payload)
+        return args, kind.signature.decode(payload)
 
     def returned(self, value: object) -> Outcome:
         """The body ran to its end. What it did is done, also if it had been asked to stop."""

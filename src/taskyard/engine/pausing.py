@@ -27,8 +27,12 @@ class Pauses:
             loop = asyncio.get_running_loop()
             self._asked[job] = loop.call_later(self._grace, self._lose_patience, job)
 
+    @property
+    def are_asked(self) -> bool:
+        return bool(self._asked)
+
     def ended(self, job: Job) -> None:
-        if self._asked and (timer := self._asked.pop(job, None)) is not None:
+        if (timer := self._asked.pop(job, None)) is not None:
             timer.cancel()
 
     def _lose_patience(self, job: Job) -> None:

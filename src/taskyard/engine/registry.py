@@ -69,12 +69,6 @@ class Kind:
             self.style = Style.PROCESS
         self._check()
 
-    def decode(self, served: str, payload: str) -> dict[str, Any]:
-        """The arguments of a task of this route."""
-        if served != self.route:
-            payload = self.versions.brought_up(served, payload)
-        return self.signature.decode(payload)
-
     def _check(self) -> None:
         """A bad default is found where the kind is declared, not at its first enqueue."""
         if self.memory_limit < 0:

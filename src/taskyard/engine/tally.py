@@ -17,19 +17,11 @@ from taskyard.store.port import Store
 
 EVERY = 10.0
 MOST_TIMES = 1000
+COMPLETED = "completed"
+
+_End = tuple[tuple[str, str], str, float, float]  # kind and lane, how, seconds it ran and waited
 
 log = logger("tally")
-
-
-class _Figures:
-    """Of one kind in one lane. They are counted, and put into classes, many at once."""
-
-    __slots__ = ("ended", "ran", "waited")
-
-    def __init__(self) -> None:
-        self.ended: list[str] = []
-        self.ran: list[float] = []
-        self.waited: list[float] = []
 
 
 class Tally:
@@ -38,34 +30,37 @@ class Tally:
     def __init__(self, store: Store, every: float = EVERY) -> None:
         self._store = store
         self._every = every
-        self._figures: defaultdict[tuple[str, str], _Figures] = defaultdict(_Figures)
+        self._ended: list[_End] = []
         self._counts: Counter[tuple[str, str, str, int]] = Counter()
         self._unsent: list[Count] = []
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def add(self, job: Job, how: str) -> None:
-        claimed = job.claimed
-        figures = self._figures[job.kind.name, claimed.lane]
-        figures.ended.append(how)
-        figures.waited.append(claimed.waited)
-        ran = figures.ran
-        ran.append(job.ran)
-        if len(ran) >= MOST_TIMES:
+        claimed, ended = job.claimed, self._ended
+        ended.append(((job.kind.name, claimed.lane), how, job.ran, claimed.waited))
+        if len(ended) >= MOST_TIMES:
             self._fold()
 
     def _fold(self) -> None:
-        """Into counts. Whatever has been added so far needs no more room, however much it was."""
+        """Into counts. Whatever has been added so far needs no more room, however much it was.
+
+        They are counted, and put into classes, many at once.
+        """
+        alike: defaultdict[tuple[str, str], list[_End]] = defaultdict(list)
+        for end in self._ended:
+            alike[end[0]].append(end)
+        self._ended.clear()
         counts = self._counts
-        for (kind, lane), figures in self._figures.items():
-            for what, n in Counter(figures.ended).items():
+        for (kind, lane), ends in alike.items():
+            _, hows, ran, waited = zip(*ends, strict=True)
+            for what, n in Counter(hows).items():
                 counts[kind, lane, what, 0] += n
-            for what, times in ((RUN, figures.ran), (WAIT, figures.waited)):
+            for what, times in ((RUN, ran), (WAIT, waited)):
                 for bucket, n in classes(times).items():
                     counts[kind, lane, what, bucket] += n
-            counts[kind, lane, RUN_SUM, 0] += micros(sum(figures.ran))
-            counts[kind, lane, WAIT_SUM, 0] += micros(sum(figures.waited))
-        self._figures.clear()
+            counts[kind, lane, RUN_SUM, 0] += micros(sum(ran))
+            counts[kind, lane, WAIT_SUM, 0] += micros(sum(waited))
 
     async def flush(self) -> None:
         """Store what there is. What could not be stored goes first the next time, as it was.
@@ -112,7 +107,7 @@ class Tally:
 
 def how_it_ended(outcome: Outcome, verdict: Verdict) -> str:
     if verdict.state is State.COMPLETED:
-        return "completed"  # most do
+        return COMPLETED
     match verdict.state:
         case State.PENDING:
             return "snoozed" if verdict.reason is Reason.SNOOZED else "retried"

@@ -24,8 +24,11 @@ class Timekeeper:
         self._next = float("inf")
 
     def watch(self, job: Job) -> None:
-        if job.deadline < self._next:
-            self._set(job.deadline)
+        """Its body begins."""
+        job.started = started = time.monotonic()
+        job.deadline = deadline = started + job.claimed.timeout
+        if deadline < self._next:
+            self._set(deadline)
 
     def stop(self) -> None:
         if self._timer is not None:

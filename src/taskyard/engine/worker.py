@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -12,48 +11,37 @@ from taskyard.domain.clock import LONGEST
 from taskyard.domain.errors import InvalidOption, StoreError
 from taskyard.domain.logs import KeepLogs, Level
 from taskyard.domain.node import DEFAULT_LEASE_SECONDS, Hold, Lease, NewNode, may_serve
-from taskyard.domain.outcome import (
-    Died,
-    Failed,
-    Outcome,
-    Paused,
-    Released,
-    Snoozed,
-    Succeeded,
-    Verdict,
-    decide,
-)
+from taskyard.domain.outcome import Verdict
 from taskyard.domain.retention import Retention
-from taskyard.domain.retry import RetryPolicy
-from taskyard.domain.task import Claimed, Enqueue, NewTask, Progress, Task
+from taskyard.domain.task import Enqueue, NewTask, Progress, Task
 from taskyard.engine import journal, tracing
 from taskyard.engine.bodies import Bodies
 from taskyard.engine.brake import Brake
 from taskyard.engine.context import Context
+from taskyard.engine.conveyor import Conveyor
 from taskyard.engine.dependencies import dependencies
 from taskyard.engine.hand import Hand
 from taskyard.engine.identity import new_node_id, this_process
 from taskyard.engine.isolate.place import require_importable
-from taskyard.engine.job import Job, Stop
+from taskyard.engine.job import Stop
 from taskyard.engine.lines import LEAST
 from taskyard.engine.log import logger
 from taskyard.engine.logbook import LogBook
 from taskyard.engine.maintenance.rescue import rescue_predecessors
 from taskyard.engine.maintenance.upkeep import Upkeep
-from taskyard.engine.membership import Membership, given_back
+from taskyard.engine.membership import Membership
 from taskyard.engine.notifier import Notifier
 from taskyard.engine.pausing import Pauses
 from taskyard.engine.pump import Pump
 from taskyard.engine.registry import Registry, Style
 from taskyard.engine.resources import Resources
-from taskyard.engine.tally import Tally, how_it_ended
+from taskyard.engine.tally import Tally
 from taskyard.engine.timekeeper import Timekeeper
 from taskyard.engine.watchdog import Watchdog
 from taskyard.store.port import Ending, Store
 
 DEFAULT_SLOTS = 100
 DEFAULT_GRACE = 30.0
-PUT_OFF = 1.0
 
 EXIT_MEMORY = 76
 """Of a worker that has drained because of its memory limit: its supervisor starts another."""
@@ -106,7 +94,6 @@ class Worker:
         self._prepare = prepare  # done once, when the store is open
         self.resources = Resources()
         self.hand = Hand(slots)
-        self._traces = self._tells = False  # whether anybody wants to know of bodies
         self._beginning: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._started = False
@@ -154,28 +141,39 @@ class Worker:
         self._news_bell = self._notifier.bell()
         undo.callback(self._drop_bells)
         self._logs = LogBook(self._store)
-        self._bodies = Bodies(
-            self._done,
-            self,
-            on_start=self._on_start,
-            grace=self._grace,
-            lease_seconds=self._lease_seconds,
-        )
-        undo.push_async_callback(self._bodies.processes.stop)
         self._pauses = Pauses(self._grace)
         self._meter = Meter()
         self._brake = Brake(self._store, self._notifier.ring)
         self._tally = Tally(self._store)
         self._timekeeper = Timekeeper(self.hand.running, self._grace)
-        self._pump = Pump(
+        conveyor = Conveyor(
+            self.hand,
+            self._registry,
+            partial(Context, desk=self, log=log, loop=asyncio.get_running_loop()),
+            may_begin=self._may_begin,
+            timekeeper=self._timekeeper,
+            pauses=self._pauses,
+            logs=self._logs,
+            tally=self._tally,
+            brake=self._brake,
+        )
+        self._bodies = conveyor.bodies = Bodies(
+            conveyor.done,
+            self,
+            on_start=conveyor.on_start,
+            grace=self._grace,
+            lease_seconds=self._lease_seconds,
+        )
+        undo.push_async_callback(self._bodies.processes.stop)
+        self._pump = conveyor.pump = Pump(
             self._store,
             self.hand,
             self._bell,
             self._logs,
             may_claim=lambda: self._membership.is_sure,
             more_end_soon=lambda: self._bodies.has_waiting,
-            on_claim=self._take,
-            on_end=self._ended,
+            on_claim=conveyor.take,
+            on_end=self._tell_end,
         )
         self._membership = Membership(
             self._store,
@@ -292,6 +290,10 @@ class Worker:
     def _draining(self) -> bool:
         return self._ending is not None
 
+    def _may_begin(self, lease: Lease) -> bool:
+        """Bodies of tasks that were claimed under this lease."""
+        return lease == self.lease and self._membership.is_sure and not self._draining
+
     async def _leave(self) -> None:
         await self._quietly(self._membership.leave())
 
@@ -304,94 +306,6 @@ class Worker:
             await step
         except StoreError as error:
             log.error("store", error=str(error))
-
-    # --- tasks come and go ---
-
-    def _take(self, lease: Lease, tasks: list[Claimed], ahead: frozenset[int]) -> None:
-        if lease != self.lease or not self._membership.is_sure or self._draining:
-            # An answer that comes so late may be of attempts that others have by now, or that
-            # nobody would wait for: no body must begin. Giving back is fenced: it harms nobody.
-            for claimed in tasks:
-                self._pump.add(given_back(claimed.hold))
-            return
-        # Asked once for all of them: a body may take less time than these questions.
-        self._traces, self._tells = tracing.tracer() is not None, journal.is_heard()
-        loop, now = asyncio.get_running_loop(), time.monotonic()
-        here = self.hand.numbers()
-        for claimed in tasks:
-            no = claimed.no
-            if no in here:
-                self._take_again(claimed)
-                continue
-            kind = self._registry[claimed.kind]
-            job = Job(claimed, kind, Context(claimed, self, log, loop), now)
-            if no in ahead:
-                self.hand.ahead.append(job)
-            else:
-                self._begin(job)
-        self._fill()
-
-    def _take_again(self, claimed: Claimed) -> None:
-        """A store that lost its last writes gives out anew what is in our hands already.
-
-        If it is the same attempt, that one goes on and the store knows of it again. Beside the
-        body of any other no new one may begin: the task waits until that body has gone.
-        """
-        job = self.hand.running.get(claimed.no)
-        gone = job is not None and job.stop is Stop.LOST
-        if gone or not self.hand.knows(claimed.hold):
-            log.warning("put off: another attempt is still here", task=claimed.id)
-            self._pump.add(_put_off(claimed))
-
-    def _begin(self, job: Job) -> None:
-        self.hand.took(job)
-        self._bodies.start(job)
-        if self._tells:
-            journal.claimed(job)
-
-    def _on_start(self, job: Job) -> None:
-        job.begin()
-        if self._traces:
-            job.span = tracing.run(job.claimed)
-        self._timekeeper.watch(job)
-
-    def _fill(self) -> None:
-        hand = self.hand
-        while hand.ahead and len(hand.running) < hand.slots:
-            job = hand.ahead.popleft()
-            hand.unmarked[job.claimed.no] = job
-            self._begin(job)
-
-    def _done(self, job: Job, outcome: Outcome) -> None:
-        job.end()
-        self.hand.ended(job)
-        self._pauses.ended(job)
-        if not self._logs.is_empty:
-            self._logs.ended(job.claimed.hold)
-        if job.stop is Stop.LOST:
-            self._logs.forget([job.claimed.hold])
-            journal.dropped(job)
-            if job.span is not None:
-                job.span.end("lost")
-        else:
-            self._settle(job, outcome)
-        self._fill()
-
-    def _settle(self, job: Job, outcome: Outcome) -> None:
-        verdict = _verdict(job, outcome)
-        self._pump.add(verdict)
-        self._tally.add(job, how_it_ended(outcome, verdict))
-        if type(outcome) is Succeeded and not self._tells and job.span is None:
-            return  # most do
-        journal.finished(job, outcome, verdict)
-        if job.span is not None:
-            error = outcome.error if isinstance(outcome, Failed | Died) else None
-            job.span.end(how_it_ended(outcome, verdict), error)
-        if isinstance(outcome, Failed) and outcome.pauses_lane is not None:
-            self._brake.pull(job.claimed.lane, outcome.pauses_lane)
-
-    def _ended(self, verdicts: list[Verdict]) -> None:
-        self._tell_end(verdicts)
 
     # --- for the heartbeat's thread, the watchdog, and contexts ---
 
@@ -459,13 +373,3 @@ async def _cancelled(task: asyncio.Task[None]) -> None:
     """Cancel it, unless it is done, and wait for its end."""
     task.cancel()
     await asyncio.wait((task,))
-
-
-def _verdict(job: Job, outcome: Outcome) -> Verdict:
-    """A paused body is given back: whether its task is still to be paused, the store knows."""
-    heeded = Released() if type(outcome) is Paused else outcome
-    return decide(job.claimed, heeded, job.kind.retry)
-
-
-def _put_off(claimed: Claimed) -> Verdict:
-    return decide(claimed, Snoozed(PUT_OFF), RetryPolicy())

@@ -70,7 +70,7 @@ class Runner:
         self._logs = LogBook(self._store, clock=lambda: 0.0)  # time stands still
         ended: asyncio.Future[Outcome] = loop.create_future()
         kind = self._registry[claimed.kind]
-        job = Job(claimed, kind, Context(claimed, self, log, loop))
+        job = Job(claimed, kind, partial(Context, desk=self, log=log, loop=loop))
         job.begin()
         job.span = tracing.run(claimed)
         late = loop.call_later(min(claimed.timeout, LONGEST), job.ask, Stop.TIMEOUT)

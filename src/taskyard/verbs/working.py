@@ -7,9 +7,8 @@ import contextlib
 import logging
 import os
 import signal
-import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from taskyard.domain.errors import InvalidOption
@@ -18,14 +17,10 @@ from taskyard.domain.node import DEFAULT_LEASE_SECONDS
 from taskyard.engine.log import logger
 from taskyard.engine.worker import DEFAULT_GRACE, DEFAULT_SLOTS, Worker
 from taskyard.verbs.crons import CronVerbs
+from taskyard.verbs.interpreter import tuned
 from taskyard.verbs.life import Life
 
 EXIT_INTERRUPTED = 130
-# How long a thread of a worker waits until another that is busy lets it go on. A thread that writes
-# to a file gives the interpreter away with every statement; bodies on the loop would give it back
-# after Python's 5 ms, so that nothing is written while they run. Threads that only compute lose
-# some per cent by it.
-USUAL_TURN, TURN = 0.005, 0.0001
 ECHO = 1.0  # seconds: some send a signal to the process and to its group, and it arrives twice
 
 KeepLogsName = KeepLogs | Literal["off", "debug", "info", "warning", "error"]
@@ -86,7 +81,7 @@ class Working(CronVerbs, Life):
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, signals.heard)
         try:
-            with _short_turns():
+            with tuned():
                 code = await worker.run_until(stopped)
         finally:
             for name in (signal.SIGTERM, signal.SIGINT):
@@ -95,19 +90,6 @@ class Working(CronVerbs, Life):
             await self.close()
         if code:
             raise SystemExit(code)
-
-
-@contextlib.contextmanager
-def _short_turns() -> Iterator[None]:
-    """Unless the program has chosen for itself."""
-    if sys.getswitchinterval() != USUAL_TURN:
-        yield
-        return
-    sys.setswitchinterval(TURN)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(USUAL_TURN)
 
 
 def _kept(level: str) -> KeepLogs:

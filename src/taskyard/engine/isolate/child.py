@@ -93,7 +93,7 @@ class Child:
         return Done(outcome, tree.resident((os.getpid(),)), is_alone(), spent)
 
     def _run_plain(self, claimed: Claimed, kind: Kind) -> Outcome:
-        job = ChildJob(claimed, kind, self._plain_context(claimed))
+        job = ChildJob(claimed, kind, self._plain_context)
         self._channel.on_ask = job.ask
         self._channel.on_pause = job.want_pause
         if job.context.cancelled:  # looks at the socket
@@ -131,7 +131,7 @@ class Child:
     async def _on_loop(self, claimed: Claimed, kind: Kind) -> Outcome:
         loop = asyncio.get_running_loop()
         desk = LoopDesk(self._channel, self._resources, self._least_kept)
-        job = ChildJob(claimed, kind, Context(claimed, desk, log, loop))
+        job = ChildJob(claimed, kind, partial(Context, desk=desk, log=log, loop=loop))
         self._channel.on_ask = job.ask
         self._channel.on_pause = job.want_pause
         desk.hear()  # what came with the job has left the socket: the reader would not tell of it
