@@ -11,7 +11,7 @@ import pytest
 from taskyard import State, Yard
 from taskyard.domain.outcome import Verdict
 from taskyard.engine.watchdog import SCANS, Watchdog
-from taskyard.store.port import ClaimRequest, Turn
+from taskyard.store.port import Answered, ClaimRequest, Turn
 from tests.engine.waits import running, working
 
 
@@ -24,11 +24,13 @@ class Stuck:
         self._turn = yard.store.turn
         monkeypatch.setattr(yard.store, "turn", self.turn)
 
-    async def turn(self, verdicts: Sequence[Verdict], request: ClaimRequest) -> Turn:
+    async def turn(
+        self, verdicts: Sequence[Verdict], request: ClaimRequest, answered: Answered
+    ) -> Turn:
         if self.hangs:
             self.hung.set()
             await asyncio.Event().wait()
-        return await self._turn(verdicts, request)
+        return await self._turn(verdicts, request, answered)
 
 
 async def grow(watchdog: Watchdog, add: Callable[[], object], scans: int) -> None:

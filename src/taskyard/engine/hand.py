@@ -35,7 +35,11 @@ class Hand:
 
     @property
     def room(self) -> int:
-        return max(0, self.slots - len(self.running) - len(self.ahead))
+        return self.room_beside(0)
+
+    def room_beside(self, coming: int) -> int:
+        """How many slots are left where so many tasks are about to come."""
+        return max(0, self.slots - len(self.running) - len(self.ahead) - coming)
 
     @property
     def reserve(self) -> int:
@@ -47,14 +51,19 @@ class Hand:
 
     @property
     def free_reserve(self) -> int:
+        return self.free_reserve_beside(0)
+
+    def free_reserve_beside(self, coming: int) -> int:
         """How many of those one claim may bring now: none until that is worth a claim."""
-        free = self.reserve - len(self.ahead)
-        return min(MAX_AHEAD, free) if free >= self.reserve // 2 > 0 else 0
+        reserve = self.reserve
+        free = reserve - len(self.ahead) - coming
+        return min(MAX_AHEAD, free) if free >= reserve // 2 > 0 else 0
 
     def numbers(self) -> set[int]:
         """Of the tasks in our hands, in whatever way."""
         waiting = {job.claimed.no for job in self.ahead}
-        return waiting.union(self.running, (verdict.no for verdict in self.verdicts))
+        ended = (verdict.no for verdict in self.verdicts)
+        return waiting.union(self.running, self.writing, ended)
 
     def took(self, job: Job) -> None:
         claimed = job.claimed

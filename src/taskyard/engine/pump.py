@@ -1,15 +1,16 @@
 """Claimer and finisher in one: verdicts go to the store, tasks come back, in the same step.
 
 While a call is under way bodies go on, and what ends meanwhile is written with the next call: the
-busier the worker, the larger the groups. A step that fails though the store can be reached may fail
-each time because of its claim: then the verdicts are written apart from it.
+busier the worker, the larger the groups. In a flood the next call begins as soon as there is an
+answer, so that the store works while the answer is read. A step that fails though the store can be
+reached may fail each time because of its claim: then the verdicts are written apart from it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 
 from taskyard.domain.errors import StoreError, StoreUnavailable
 from taskyard.domain.node import Lease
@@ -26,11 +27,24 @@ MAX_BACKOFF = 5.0
 ASK_AGAIN = 8  # claims; so often it is asked whether claiming ahead pays by now
 LONGEST_END = 5.0
 FORGETTING = 1.001  # from turn to turn: what it costs may change
+LONGEST_CHAIN = STARTED_LATE / 2  # seconds of calls, each begun before the last answer was read
 
 log = logger("pump")
 
 OnClaim = Callable[[Lease, list[Claimed], frozenset[int]], None]
 OnEnd = Callable[[list[Verdict]], None]
+
+
+class _Following:
+    """A call that was begun before the answer to the one before was read."""
+
+    def __init__(self, call: Coroutine[object, object, _Following | None]) -> None:
+        self.task = asyncio.create_task(call, name="taskyard-pump-next")
+
+    async def cancelled(self) -> None:
+        """What it was doing is asked again."""
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
 
 
 class Pump:
@@ -59,6 +73,7 @@ class Pump:
         self._hungry = True
         self._looked = 0.0
         self._shortest_turn = LONGEST_END  # seconds; of the last ones, about
+        self._chain_ends = 0.0
         self._ahead_pays = True  # whether the last claim that could have brought some ahead did
         self._claiming = False
         self._in_doubt: ClaimRequest | None = None
@@ -186,11 +201,14 @@ class Pump:
 
     def _wants(self) -> ClaimRequest | None:
         """The claim to make now, if any: one that is in doubt is asked again first."""
-        if self._in_doubt is not None:
-            return self._in_doubt
+        return self._wants_beside(0) if self._in_doubt is None else self._in_doubt
+
+    def _wants_beside(self, coming: int) -> ClaimRequest | None:
+        """The same, where so many tasks are about to come."""
         if not self._claiming or not self._may_claim():
             return None
-        room, ahead = self._hand.room, self._hand.free_reserve
+        room = self._hand.room_beside(coming)
+        ahead = self._hand.free_reserve_beside(coming)
         if not (room or (ahead and self._ahead_pays)):
             return None
         if not (self._hungry or self._hand.verdicts):
@@ -202,26 +220,57 @@ class Pump:
         return ClaimRequest(lease=self._lease, number=self._number, room=room, ahead=ahead)
 
     async def _turn(self, request: ClaimRequest) -> None:
+        self._chain_ends = time.monotonic() + LONGEST_CHAIN
+        following = await self._call(request)
+        while following is not None:
+            following = await following.task
+
+    async def _call(self, request: ClaimRequest) -> _Following | None:
+        """Answers with the call that was begun meanwhile, if one was."""
         verdicts = self._take_verdicts()
         self._in_doubt = request
+        following: _Following | None = None
+
+        async def answered(claimed: int) -> None:
+            nonlocal following
+            self._hand.writing.clear()
+            following = self._followed_by(request, claimed)
+            if following is not None:
+                await asyncio.sleep(0)  # it is sent
+
         reach(Point.BEFORE_CLAIM)
         try:
             if self._logs.has_ended:
                 await self._logs.settle()
             begun = time.monotonic()
-            turn = await self._store.turn(verdicts, request)
+            turn = await self._store.turn(verdicts, request, answered)
             took = time.monotonic() - begun
             self._shortest_turn = min(took, FORGETTING * self._shortest_turn)
         except BaseException as error:
+            if following is not None:
+                await following.cancelled()
+            self._hand.writing.clear()
             self._put_back(verdicts)
             self._apart = isinstance(error, Exception) and not isinstance(error, StoreUnavailable)
             raise
-        finally:
-            self._hand.writing.clear()
         reach(Point.AFTER_CLAIM)
-        self._in_doubt = None
+        if self._in_doubt is request:
+            self._in_doubt = None
         self._written(verdicts, [a for a in turn.finished if isinstance(a, Stale)])
         self._took(request, turn.claim)
+        return following
+
+    def _followed_by(self, request: ClaimRequest, claimed: int) -> _Following | None:
+        """The next call, if it can do without this answer: there is more to claim and to write.
+
+        Not for ever: between calls the store is told what has been running for long.
+        """
+        if claimed < request.room + request.ahead or not self._hand.verdicts:
+            return None
+        if self._stopping or not self._ahead_pays or time.monotonic() > self._chain_ends:
+            return None
+        wants = self._wants_beside(claimed)
+        return None if wants is None else _Following(self._call(wants))
 
     def _took(self, request: ClaimRequest, claim: Claim) -> None:
         if claim.refused is not None:

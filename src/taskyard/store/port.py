@@ -7,7 +7,7 @@ lease.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
@@ -58,6 +58,13 @@ class Claim(msgspec.Struct, frozen=True):
 class Turn(msgspec.Struct, frozen=True):
     finished: list[Finished | Stale]
     claim: Claim
+
+
+Answered = Callable[[int], Awaitable[None]]  # with the number of tasks claimed, at most
+
+
+async def nobody_asks(_claimed: int) -> None:
+    pass
 
 
 class Promoted(msgspec.Struct, frozen=True):
@@ -168,8 +175,17 @@ class Store(Protocol):
     async def finish(self, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
         """End these attempts and give their room back; a stale one changes nothing."""
 
-    async def turn(self, verdicts: Sequence[Verdict], request: ClaimRequest) -> Turn:
-        """Finish, then claim: the same as one after the other, in one step if the store can."""
+    async def turn(
+        self,
+        verdicts: Sequence[Verdict],
+        request: ClaimRequest,
+        answered: Answered = nobody_asks,
+    ) -> Turn:
+        """Finish, then claim: the same as one after the other, in one step if the store can.
+
+        `answered` is awaited when all is done but to read the answer, which takes a while: the next
+        call can be on its way meanwhile.
+        """
 
     async def mark_started(self, holds: Sequence[Hold]) -> None:
         """Tell that these attempts, claimed ahead, have started."""

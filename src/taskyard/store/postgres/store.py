@@ -23,6 +23,7 @@ from taskyard.domain.statistics import Count
 from taskyard.domain.task import Enqueue, Enqueued, NewTask, Page, Progress, Task, TaskQuery
 from taskyard.store.port import (
     PRUNE_LIMIT,
+    Answered,
     Cancellation,
     Check,
     Claim,
@@ -37,6 +38,7 @@ from taskyard.store.port import (
     Schema,
     Turn,
     YardPause,
+    nobody_asks,
 )
 from taskyard.store.postgres import copy, crons, logs, nodes, operate, read, settings, statistics
 from taskyard.store.postgres import prune as pruning
@@ -158,9 +160,15 @@ class PostgresStore:
         row = await self._database.turn_row(TURN, *turn_args(self._now, verdicts, None))
         return finished(verdicts, row)
 
-    async def turn(self, verdicts: Sequence[Verdict], request: ClaimRequest) -> Turn:
+    async def turn(
+        self,
+        verdicts: Sequence[Verdict],
+        request: ClaimRequest,
+        answered: Answered = nobody_asks,
+    ) -> Turn:
         row = await self._database.turn_row(TURN, *turn_args(self._now, verdicts, request))
         await self._names.learn(row)
+        await answered(len(row["o_no"] or ()))
         return Turn(finished(verdicts, row), claimed(row, request, self._names))
 
     async def mark_started(self, holds: Sequence[Hold]) -> None:

@@ -8,7 +8,13 @@ from typing import Any
 from taskyard.domain.node import Lease
 from taskyard.domain.outcome import Verdict
 from taskyard.store.port import Claim
-from taskyard.store.redis.rows import claimed
+from taskyard.store.redis.rows import claimed, number_of_numbers
+
+
+def count(found: Sequence[Any]) -> int:
+    """How many tasks are in such an answer, those that cannot be read too."""
+    refused, *rest = found
+    return 0 if refused else sum(number_of_numbers(part[0]) for part in rest[2:])
 
 
 def answer(found: Sequence[Any], lease: Lease) -> tuple[Claim, list[Verdict]]:

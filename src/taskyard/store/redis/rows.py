@@ -113,6 +113,7 @@ _type_and_message = msgspec.msgpack.Decoder(tuple[str, str]).decode
 _taken = msgspec.msgpack.Decoder(_Taken).decode
 
 
+_DIGITS = 14  # of a task's number, hexadecimal
 _UNREADABLE = (msgspec.MsgspecError, TypeError, ValueError)
 
 
@@ -153,8 +154,12 @@ def claimed(answer: Sequence[Any], lease: Lease, now: int) -> tuple[list[Claimed
     return tasks, unreadable
 
 
+def number_of_numbers(text: bytes) -> int:
+    return len(text) // _DIGITS
+
+
 def _numbers(text: bytes) -> Iterator[int]:
-    return (int(text[at : at + 14], 16) for at in range(0, len(text), 14))
+    return (int(text[at : at + _DIGITS], 16) for at in range(0, len(text), _DIGITS))
 
 
 def _rows(lives: Sequence[Any]) -> Iterator[_Taken]:

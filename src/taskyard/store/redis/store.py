@@ -23,6 +23,7 @@ from taskyard.domain.statistics import Count
 from taskyard.domain.task import Enqueue, Enqueued, NewTask, Page, Progress, Task, TaskQuery
 from taskyard.store.port import (
     PRUNE_LIMIT,
+    Answered,
     Cancellation,
     Check,
     Claim,
@@ -37,6 +38,7 @@ from taskyard.store.port import (
     Schema,
     Turn,
     YardPause,
+    nobody_asks,
 )
 from taskyard.store.prune import begun
 from taskyard.store.redis import (
@@ -205,11 +207,17 @@ class RedisStore:
         finish.check(verdicts)
         return finish.answers(verdicts, await self._write("finish", finish.rows(verdicts)))
 
-    async def turn(self, verdicts: Sequence[Verdict], request: ClaimRequest) -> Turn:
+    async def turn(
+        self,
+        verdicts: Sequence[Verdict],
+        request: ClaimRequest,
+        answered: Answered = nobody_asks,
+    ) -> Turn:
         if not verdicts:  # an idle worker: a shorter script
             return Turn([], await self.claim(request))
         finish.check(verdicts)
         finished, claimed = await self._write("turn", finish.rows(verdicts), request)
+        await answered(claim.count(claimed))
         taken = await self._taken(claimed, request.lease)
         return Turn(finish.answers(verdicts, finished), taken)
 

@@ -26,6 +26,7 @@ from taskyard.domain.task import Enqueue, NewTask, Page, Progress, Task, TaskQue
 from taskyard.store import paging
 from taskyard.store.port import (
     PRUNE_LIMIT,
+    Answered,
     Cancellation,
     Check,
     Claim,
@@ -40,6 +41,7 @@ from taskyard.store.port import (
     Schema,
     Turn,
     YardPause,
+    nobody_asks,
 )
 from taskyard.store.prune import begun
 from taskyard.store.sqlite import claim as claiming
@@ -218,10 +220,17 @@ class SqliteStore:
     async def finish(self, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
         return await self._write(lambda tx: finishing.finish(tx, verdicts))
 
-    async def turn(self, verdicts: Sequence[Verdict], request: ClaimRequest) -> Turn:
-        return await self._write(
+    async def turn(
+        self,
+        verdicts: Sequence[Verdict],
+        request: ClaimRequest,
+        answered: Answered = nobody_asks,
+    ) -> Turn:
+        turn = await self._write(
             lambda tx: Turn(finishing.finish(tx, verdicts), claiming.claim(tx, request))
         )
+        await answered(len(turn.claim.tasks))
+        return turn
 
     async def mark_started(self, holds: Sequence[Hold]) -> None:
         await self._write(lambda tx: finishing.mark_started(tx, holds))
