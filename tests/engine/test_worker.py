@@ -18,7 +18,7 @@ from taskyard.domain.node import Hold, NewNode, News, Usage
 from taskyard.domain.outcome import Verdict
 from taskyard.domain.task import Enqueued
 from taskyard.engine.heartbeat import EXIT_LEASE_ENDED, EXIT_LOOP_BLOCKED, Heartbeat, lease_time
-from taskyard.store.port import Claim, ClaimRequest, Turn
+from taskyard.store.port import Answered, Claim, ClaimRequest, Turn
 from tests.engine.waits import ended, found, running, until, working
 
 
@@ -236,8 +236,10 @@ async def test_where_a_claim_brought_none_ahead_no_other_is_made_for_that_alone(
     asked: list[tuple[ClaimRequest, Claim]] = []
     turn = yard.store.turn
 
-    async def recorded(verdicts: Sequence[Verdict], request: ClaimRequest) -> Turn:
-        answer = await turn(verdicts, request)
+    async def recorded(
+        verdicts: Sequence[Verdict], request: ClaimRequest, answered: Answered
+    ) -> Turn:
+        answer = await turn(verdicts, request, answered)
         asked.append((request, answer.claim))
         return answer
 
@@ -269,8 +271,10 @@ async def test_a_claim_whose_answer_was_lost_is_asked_again(
     turn = yard.store.turn
     lost: list[Claim] = []
 
-    async def losing(verdicts: list[object], request: ClaimRequest) -> Turn:
-        answer = await turn(verdicts, request)  # type: ignore[arg-type]
+    async def losing(
+        verdicts: Sequence[Verdict], request: ClaimRequest, answered: Answered
+    ) -> Turn:
+        answer = await turn(verdicts, request, answered)
         if answer.claim.tasks and not lost:
             lost.append(answer.claim)
             raise StoreUnavailable("the connection broke after the commit")
@@ -571,8 +575,8 @@ async def test_a_claim_that_is_answered_during_a_drain_is_given_back(yard: Yard)
     turn = yard.store.turn
     taken, go = asyncio.Event(), asyncio.Event()
 
-    async def slow(verdicts: list[object], request: ClaimRequest) -> Turn:
-        answer = await turn(verdicts, request)  # type: ignore[arg-type]
+    async def slow(verdicts: Sequence[Verdict], request: ClaimRequest, answered: Answered) -> Turn:
+        answer = await turn(verdicts, request, answered)
         if answer.claim.tasks:
             taken.set()
             await go.wait()
@@ -693,8 +697,10 @@ async def test_an_answer_that_comes_after_the_lease_has_ended_starts_no_body(yar
     turn = yard.store.turn
     late: list[Turn] = []
 
-    async def frozen(verdicts: list[object], request: ClaimRequest) -> Turn:
-        answer = await turn(verdicts, request)  # type: ignore[arg-type]
+    async def frozen(
+        verdicts: Sequence[Verdict], request: ClaimRequest, answered: Answered
+    ) -> Turn:
+        answer = await turn(verdicts, request, answered)
         if answer.claim.tasks and not late:
             late.append(answer)
             worker._membership._heartbeat.renewed -= (
