@@ -29,11 +29,12 @@ def rows(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     }
     results = [verdict.result for verdict in verdicts]
     has_results = results.count(None) < len(results)
-    if others:  # of two verdicts on one task the first counts, whichever way they end it
-        nos = Counter(verdict.no for verdict in verdicts)
-        others |= {at: one for at, one in enumerate(verdicts, 1) if nos[one.no] > 1}
+    nos = [verdict.no for verdict in verdicts]
+    if len(set(nos)) < len(nos):  # of two on one task the first counts, whichever way they end it
+        times = Counter(nos)
+        others |= {at: one for at, one in enumerate(verdicts, 1) if times[one.no] > 1}
     return {
-        "nos": [f"{verdict.no:014x}" for verdict in verdicts],
+        "nos": [f"{no:014x}" for no in nos],
         "attempts": [verdict.attempt for verdict in verdicts],
         "results": list(map(or_false, results)) if has_results else False,
         "others": others,

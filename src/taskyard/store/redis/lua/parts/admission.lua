@@ -27,16 +27,19 @@ end
 
 local function full_key(no, keys)
   local known = glances[no]
-  if known then return known.key and keys[known.key] <= 0 and known.key end
+  if known then
+    local key = carried[no]
+    return key and keys[key] <= 0 and key
+  end
   for _, key in ipairs(keys_of(load(no))) do
     if keys[key] <= 0 then return key end
   end
 end
 
 local function use_keys(no, keys)
-  local known = glances[no]
-  if known then
-    if known.key then keys[known.key] = keys[known.key] - 1 end
+  if glances[no] then
+    local key = carried[no]
+    if key then keys[key] = keys[key] - 1 end
     return
   end
   for _, key in ipairs(keys_of(load(no))) do
@@ -48,7 +51,7 @@ end
 local function may_wait(no, lane_room)
   if lane_room then return false end
   local known = glances[no]
-  if known then return not known.key and known.ending[ENDING_REASON] ~= 'rescued' end
+  if known then return not carried[no] and known.ending[ENDING_REASON] ~= 'rescued' end
   local task = load(no)
   return not task[KEY_NAMES] and task[REASON] ~= 'rescued'
 end
@@ -61,7 +64,8 @@ local function admit(candidates, count, room)
   local slots, ahead = room.slots, room.ahead
   local lanes, keys = copy(room.lanes), copy(room.keys)
   local taken = { now = {}, later = {}, parked = {} }
-  for at, no in ipairs(candidates) do
+  for at = 1, #candidates do
+    local no = candidates[at]
     local lane = lane_at(no)
     if not lanes[lane] or lanes[lane] > 0 then
       local full = full_key(no, keys)

@@ -1,13 +1,10 @@
 -- claiming: gives a node the tasks it may run now.
--- uses: full, streams, turns, admission, expiring, nodes
+-- uses: full, rows, turns, admission, expiring, nodes
 -- KEYS checkpoints  HASH  no -> JSON
 
 -- A claim looks at so many sets of candidates at most; what it parks on the way stays parked, so
 -- the next claim goes on where this one stopped. Where much is parked the sets grow.
 local MAX_ROUNDS, MAX_SET, MAX_WOKEN, GROWTH = 8, 500, 200, 4
-local MANY_ALIKE = 20
-
-local stands = {} -- of those that were found ready: no -> member
 
 -- Whether one task comes before another in the order of their lane.
 local function comes_before(a, b)
@@ -25,12 +22,9 @@ end
 -- The first ready tasks of a stream, put behind those of its lane's other routes. Answers
 -- whether there was more behind them.
 local function gather(stream, limit, queue)
-  local found, members = tasks_at(K.ready, '[' .. stream, '(' .. stream .. '\255', limit)
-  for at, no in ipairs(found) do
-    stands[no] = members[at]
-  end
-  for _, no in ipairs(found) do
-    queue[#queue + 1] = no
+  local found, before = tasks_at(K.ready, '[' .. stream, '(' .. stream .. '\255', limit), #queue
+  for at = 1, #found do
+    queue[before + at] = found[at]
   end
   table.insert(queue.streams, stream)
   if #found < limit then return false end
@@ -121,8 +115,8 @@ local function rooms_of_keys(found)
       for _, key in ipairs(keys_of(load(no))) do
         name(key)
       end
-    elseif known.key then
-      name(known.key)
+    elseif carried[no] then
+      name(carried[no])
     end
   end
   return #names > 0 and rooms_in(names) or {}
@@ -134,82 +128,6 @@ local function fifo_lanes(rooms)
     lanes[lane] = lane_row(lane)[ORDER] == 'fifo'
   end
   return lanes
-end
-
-local function use_rate(search, name, rate)
-  if rate then
-    take_token(name, rate)
-    search.used_rates = true
-  end
-end
-
--- Whoever waits for a rate that was used is told when there is a token more. A token of a key that
--- came meanwhile, and is still there, is one that nobody has been told of: that moment stays.
-local function tell_who_waits()
-  each_used(function(name, rate)
-    if tokens_in(name, rate) == 0 then
-      tell_of(name, rate, true)
-    elseif name:sub(1, 2) == 'k=' and is_waited_for(name:sub(3)) then
-      call('ZADD', K.due, 'LT', whole(opens_at(name, rate)), name)
-    end
-  end)
-end
-
-local function hold_key(key, no, search)
-  put(K.held, key .. '\0' .. no)
-  use_rate(search, 'k=' .. key, rate_of(key))
-end
-
-local function take(no, search, started_at)
-  local task = load(no)
-  lift(no, task)
-  task[STATE], task[REASON], task[ATTEMPT] = 'running', 'claimed', task[ATTEMPT] + 1
-  task[LEASE], task[REQUEST], task[NODE] = search.lease_text, search.number, search.node
-  task[STARTED_AT] = started_at
-  if task[DEDUP_KEPT] == 'start' then free_dedup(task) end
-  set_down(no, task)
-  use_rate(search, 'r=' .. lane_of(task), lane_row(lane_of(task))[RATE])
-  for _, key in ipairs(keys_of(task)) do
-    hold_key(key, no, search)
-  end
-end
-
--- What leaves the indexes of a stream, and what its tasks use of a rate.
-local function lists_of(known)
-  local rate = lane_row(known.lane)[RATE]
-  return { ready = {}, queued = {}, n = 0, rate = rate, name = 'r=' .. known.lane }
-end
-
--- The same for those that are plain, together.
-local function take_many(nos, search, started_at)
-  local ending = ending_of('running', 'claimed', search.lease_text, search.number, search.node,
-    started_at, false)
-  local run, of_streams = search.lease_text .. (started_at and 's' or 'a'), {}
-  local running, runs, lives, n = {}, {}, {}, 0
-  for _, no in ipairs(nos) do
-    local known = glances[no]
-    if known then
-      local stream, life = known.stream, known[ending] or go_on(known, ATTEMPT_BYTE, ending)
-      local of_stream, of_state = of_streams[stream] or lists_of(known), stream .. no
-      local count = of_stream.n + 1
-      of_streams[stream], of_stream.n = of_stream, count
-      of_stream.ready[count], of_stream.queued[count] = stands[no], of_state
-      running[n + 1], running[n + 2], runs[n + 1], runs[n + 2] = '0', of_state, '0', run .. no
-      lives[n + 1], lives[n + 2] = no, life
-      packed_lives[no], loaded[no], glances[no], n = life, nil, nil, n + 2
-      if known.key then hold_key(known.key, no, search) end
-      if of_stream.rate then use_rate(search, of_stream.name, of_stream.rate) end
-    else
-      take(no, search, started_at)
-    end
-  end
-  for _, of_stream in pairs(of_streams) do
-    hand_over(K.ready, 'TAKE_OUT', of_stream.ready)
-    hand_over(K.queued, 'TAKE_OUT', of_stream.queued)
-  end
-  hand_over(K.running, 'ZADD', running)
-  hand_over(K.runs, 'ZADD', runs)
-  set_all(K.lives, lives)
 end
 
 -- Those behind them may have the same keys and move as they did: in sets that grow.
@@ -224,14 +142,8 @@ local function park(parked, each)
 end
 
 local function apply(taken, search)
-  take_many(taken.now, search, now)
-  take_many(taken.later, search, false)
-  for _, no in ipairs(taken.now) do
-    search.now[#search.now + 1] = no
-  end
-  for _, no in ipairs(taken.later) do
-    search.later[#search.later + 1] = no
-  end
+  take_many(taken.now, search.now, search, now)
+  take_many(taken.later, search.later, search, false)
   search.slots = search.slots - #taken.now
   search.ahead = search.ahead - #taken.later
   if #taken.parked > 0 then
@@ -240,8 +152,7 @@ local function apply(taken, search)
   end
 end
 
--- Tasks that may not be claimed ahead come in long rows: if none of many that start could have been,
--- nobody looks behind them.
+-- See rows.
 local function go_no_further(taken, search, rooms)
   if #taken.now < MANY_ALIKE or #taken.later > 0 then return end
   for _, no in ipairs(taken.now) do
@@ -250,12 +161,24 @@ local function go_no_further(taken, search, rooms)
   search.ahead = 0
 end
 
+-- The first tasks of the only stream there is, if its lane goes by priority and has no rate: see rows.
+local function first_of(stream, want, rooms, search)
+  local lane = sub(stream, 1, 8)
+  local row = lane_row(lane)
+  if row[ORDER] ~= 'priority' or row[RATE] then return end
+  return take_first(stream, want, rooms[lane], search)
+end
+
 -- One set of candidates; says whether another look could find more. Those who start at once come first.
 local function look(search)
   local want = math.min(search.slots > 0 and search.slots or search.ahead, MAX_SET)
   local open = open_streams(search, want)
   if #open.streams == 0 then return false end
   local rooms = open.rooms
+  if search.reach == 1 and #open.streams == 1 and not open.some then
+    local more = first_of(open.streams[1], want, rooms, search)
+    if more ~= nil then return more end
+  end
   local candidates, cut_short = find_candidates(open, want, search)
   local found, late, carried = take_out_late(candidates)
   expire_these(late)
@@ -277,28 +200,28 @@ local function look(search)
   return cut_short and #taken.now + #taken.later > 0
 end
 
--- {nos as one text, lives, definitions, checkpoints}. Many in a row have the same life: each is followed
--- by how many have it. The last list has no and text of those there are.
-local function describe(nos)
-  local lives, checkpoints, n = {}, {}, 0
-  for _, no in ipairs(nos) do
-    local task = loaded[no] -- a plain one has no checkpoint, and is not loaded
-    if task and task[CHECKPOINTED] then
-      checkpoints[#checkpoints + 1] = no
-      checkpoints[#checkpoints + 1] = call('HGET', K.checkpoints, no)
-    end
-    local life = pack_up(no)
-    if life == lives[n - 1] then
-      lives[n] = lives[n] + 1
-    else
-      lives[n + 1], lives[n + 2], n = life, 1, n + 2
-    end
+-- {nos as one text, lives, definitions, checkpoints}: see taking. The last list has no and text of those
+-- there are.
+local function describe(taken)
+  local checkpoints = {}
+  for _, no in ipairs(taken.checkpointed) do
+    checkpoints[#checkpoints + 1] = no
+    checkpoints[#checkpoints + 1] = call('HGET', K.checkpoints, no)
   end
-  return { table.concat(nos), lives, get_many(K.tasks, nos), checkpoints }
+  return { table.concat(taken), taken.lives, get_many(K.tasks, taken), checkpoints }
 end
 
 local function answer(now_taken, later_taken, more)
   return { '', more and 1 or 0, whole(now), describe(now_taken), describe(later_taken) }
+end
+
+local function taken_before(nos)
+  local taken = nobody()
+  table.sort(nos, comes_before)
+  for _, no in ipairs(nos) do
+    note_task(taken, no)
+  end
+  return taken
 end
 
 -- What an earlier request with this number took.
@@ -311,9 +234,7 @@ local function again(lease, number)
       list[#list + 1] = no
     end
   end
-  table.sort(started, comes_before)
-  table.sort(ahead, comes_before)
-  return answer(started, ahead, false)
+  return answer(taken_before(started), taken_before(ahead), false)
 end
 
 local function refusal(id, lease, row)
@@ -327,7 +248,7 @@ local function search_for(request, node, free)
   local search = {
     lease_text = as_text(request.lease), number = request.number, node = node,
     slots = math.max(0, math.min(request.room, free)), ahead = request.ahead,
-    served = routes_of(request.lease), reach = 1, now = {}, later = {},
+    served = routes_of(request.lease), reach = 1, now = nobody(), later = nobody(),
   }
   local more = false
   for _ = 1, MAX_ROUNDS do
@@ -348,10 +269,10 @@ local function claim(request)
   local node = cmsgpack.unpack(call('HGET', K.nodes, whole(lease)))
   local refused = refusal(node[NODE_ID], lease, row)
   if refused then return { refused } end
-  if not first(K.ready, '-', '+') then return answer({}, {}, false) end
+  if not first(K.ready, '-', '+') then return answer(nobody(), nobody(), false) end
   local busy = count_of(K.runs, as_text(lease) .. 's')
   local search, more = search_for(request, node[NODE_ID], node[SLOTS] - busy)
-  if #search.now + #search.later > 0 then
+  if search.now.n + search.later.n > 0 then
     row[LAST_REQUEST] = request.number
     write_lease(lease, row)
   end

@@ -73,7 +73,7 @@ local function end_attempt(no, task, verdict, freed)
   if task[AWAITED] and TERMINAL[verdict.state] then tell_dependents(no, task) end
 end
 
--- How plain tasks end that are completed and had this ending, if they ran under this lease: their new
+-- How plain tasks end that are completed and had this life, if they ran under this lease: their new
 -- ending, and who of them leaves `runs`; else false.
 local function completion_of(known, lease)
   local before = known.ending
@@ -86,48 +86,75 @@ local function completion_of(known, lease)
   }
 end
 
--- Completes plain tasks, as `end_attempt` does; answers true for each of them, false for the others.
-local function complete_many(verdicts, freed)
+-- Completes those of these that are plain and ran under their attempts, as `end_attempt` does. Answers the
+-- places of the others.
+local function complete_many(verdicts, lives, freed)
   local lease = verdicts.lease ~= 0 and as_text(verdicts.lease)
-  local attempts, results, others = verdicts.attempts, verdicts.results, verdicts.others
-  local answers, completions, running = {}, {}, {}
-  local lives, completed, n = {}, {}, 0
-  for at, no in ipairs(verdicts.nos) do
-    local known = not others[at] and glance(no)
-    local done = known and completions[known.ending]
-    if known and done == nil then
-      done = completion_of(known, lease)
-      completions[known.ending] = done
+  local nos, attempts, others = verdicts.nos, verdicts.attempts, verdicts.others
+  local left, completions, running, last, sorted = {}, {}, {}, '', true
+  local saved, completed, n, before, known, key, done, life = {}, {}, 0, nil, nil, nil, nil, nil
+  for at = 1, #nos do
+    local no = nos[at]
+    if lives[at] ~= before then
+      before = lives[at]
+      known, key = recognized(before or '')
+      done = known and completions[known.ending]
+      if known and done == nil then
+        done = completion_of(known, lease)
+        completions[known.ending] = done
+      end
+      life = done and go_on(known, before, CHARGED_BYTE, done.ending)
     end
-    if done and byte(known.packed, ATTEMPT_BYTE) == attempts[at] then
-      local stream, life = known.stream, known[done.ending] or go_on(known, CHARGED_BYTE, done.ending)
-      local of_state, of_stream = stream .. no, running[stream] or { n = 0 }
-      running[stream], of_stream.n, done.n = of_stream, of_stream.n + 1, done.n + 1
+    if done and byte(before, ATTEMPT_BYTE) == attempts[at] and not others[at] then
+      local stream = known.stream
+      local of_state, of_stream = stream .. no, running[stream]
+      if not of_stream then
+        of_stream = { n = 0 }
+        running[stream] = of_stream
+      end
+      of_stream.n, done.n = of_stream.n + 1, done.n + 1
       of_stream[of_stream.n], done.runs[done.n] = of_state, done.run .. no
-      completed[n + 1], completed[n + 2] = '0', of_state
-      lives[n + 1], lives[n + 2] = no, life
-      packed_lives[no], loaded[no], glances[no], n = life, nil, nil, n + 2
-      if results and results[at] then set(K.results, no, results[at]) end
-      local key = known.key
+      completed[n + 1], completed[n + 2], saved[n + 1], saved[n + 2] = '0', of_state, no, life
+      n = n + 2
+      if no < last then sorted = false end
+      last = no
       if key then
         let_go_of(key, no)
         freed[key] = (freed[key] or 0) + 1
       end
-      answers[at] = true
     else
-      answers[at] = false
+      left[#left + 1] = at
+      packed_lives[no] = lives[at]
     end
   end
   for _, members in pairs(running) do
+    members.sorted = sorted
     leave(K.running, members)
   end
   for _, done in pairs(completions) do
-    if done then leave(K.runs, done.runs) end
+    if done then
+      done.runs.sorted = sorted
+      leave(K.runs, done.runs)
+    end
   end
   hand_over(K.completed, 'ZADD', completed)
-  set_all(K.lives, lives)
+  set_all(K.lives, saved)
   if n > 0 then hint() end
-  return answers
+  return left
+end
+
+-- The results of these, but for those at some places.
+local function save_results(nos, results, left)
+  local skipped, saved, n = {}, {}, 0
+  for _, at in ipairs(left) do
+    skipped[at] = true
+  end
+  for at = 1, #nos do
+    if results[at] and not skipped[at] then
+      saved[n + 1], saved[n + 2], n = nos[at], results[at], n + 2
+    end
+  end
+  set_all(K.results, saved)
 end
 
 -- The whole verdict at this place.
@@ -140,23 +167,25 @@ local function verdict_at(verdicts, at)
 end
 
 -- verdicts: {nos, attempts, results, others, lease}; results are false where there is none, and all
--- together if there is not one; others are those that are not simply completed under this lease, by
--- their place.
+-- together if there is not one; others are those that are not simply completed under this lease, or on a
+-- task that another is on too, by their place.
 -- Packed, for each: true if it was applied as it is, the state if another one, false if stale; '' if all
 -- were applied as they are.
 local function finish(verdicts)
-  load_many(verdicts.nos)
-  local freed, as_they_are = {}, true
-  local answers = complete_many(verdicts, freed)
-  for at, no in ipairs(verdicts.nos) do
-    if not answers[at] then
-      local verdict = verdict_at(verdicts, at)
-      local task, wanted = accepted(verdict), verdict.state
-      if task then end_attempt(no, task, verdict, freed) end
-      answers[at] = task and (verdict.state == wanted or verdict.state)
-      if answers[at] ~= true then as_they_are = false end
-    end
+  local freed, answers, as_they_are, nos = {}, {}, true, verdicts.nos
+  local left = complete_many(verdicts, get_many(K.lives, nos), freed)
+  if verdicts.results then save_results(nos, verdicts.results, left) end
+  for _, at in ipairs(left) do
+    local verdict = verdict_at(verdicts, at)
+    local task, wanted = accepted(verdict), verdict.state
+    if task then end_attempt(nos[at], task, verdict, freed) end
+    answers[at] = task and (verdict.state == wanted or verdict.state)
+    if answers[at] ~= true then as_they_are = false end
   end
   if next(freed) then wake(freed) end -- else the part need not be built
-  return as_they_are and '' or cmsgpack.pack(answers)
+  if as_they_are then return '' end
+  for at = 1, #nos do
+    if answers[at] == nil then answers[at] = true end
+  end
+  return cmsgpack.pack(answers)
 end

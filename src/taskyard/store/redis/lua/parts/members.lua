@@ -4,14 +4,16 @@
 -- The numbers of the tasks these members stand for. One whose state cannot be read would stop
 -- whoever meets it, again and again: it leaves the index, and the audit trail tells.
 local function readable(key, members)
-  local nos, fine = {}, {}
-  for at, member in ipairs(members) do
-    nos[at] = sub(member, -14)
+  local nos, fine, n = {}, {}, 0
+  for at = 1, #members do
+    nos[at] = sub(members[at], -14)
   end
   load_many(nos)
-  for at, no in ipairs(nos) do
+  for at = 1, #nos do
+    local no = nos[at]
     if glance(no) or load(no) then
-      fine[#fine + 1] = no
+      n = n + 1
+      fine[n] = no
     else
       drop(key, members[at])
       audit('system', 'unreadable', 'task:' .. ids_of({ no })[1], 'its state cannot be read')

@@ -42,6 +42,7 @@ local WAITS_FOR, ON_FAILURE, AWAITED, CHECKPOINTED, GROUP = 23, 24, 25, 26, 27
 -- the others. In an older layout it was no more than WIDTH_BASE; such a life is read like those.
 local PLAIN_BYTE, ATTEMPT_BYTE, CHARGED_BYTE, PRIORITY_BYTE = 4, 5, 6, 9
 local STREAM_FROM, STREAM_TO, PLACE_FROM, PLACE_WIDTH, RUN_AT_WIDTH = 11, 26, 27, 29, 9
+local BRIEF_TO, KEYLESS_TO, KEY_FROM = 28, 29, 31 -- where place and RUN_AT are false
 local SMALL, LONGEST_KEY, FALSE_BYTE, WIDTH_BASE = 100, 31, 194, 33
 local LIFE_HEAD = '\220\0\22' -- a list of 22
 local ENDING_HEAD = '\156' -- a list of 12: from STATE on
@@ -63,9 +64,9 @@ local DEFINED_KIND, DEFINED_PAYLOAD, DEFINED_GROUP, DEFINED_UNTIL, DEFINED_CREAT
 local DEFINED_TRACE = 12 -- only there if it carries one
 
 -- no -> packed life as it is at this moment, false if there is none or only the table is right; the
--- table that was made of it; what is known of a plain one; whether the table was changed.
-local packed_lives, loaded, glances, changed = {}, {}, {}, {}
-local endings, known_lives = {}, {} -- by their packed texts
+-- table that was made of it; what is known of a plain one, and its key; whether the table was changed.
+local packed_lives, loaded, glances, carried, changed = {}, {}, {}, {}, {}
+local endings, known_lives, alike = {}, {}, {} -- by their packed texts
 
 -- What cannot be read is not there.
 local function unpacked(packed)
@@ -81,13 +82,17 @@ local function is_life(row)
 end
 
 local function load_many(nos)
-  local wanted = {}
-  for _, no in ipairs(nos) do
-    if packed_lives[no] == nil then wanted[#wanted + 1] = no end
+  local wanted, n = {}, 0
+  for at = 1, #nos do
+    local no = nos[at]
+    if packed_lives[no] == nil then
+      n = n + 1
+      wanted[n] = no
+    end
   end
   local found = get_many(K.lives, wanted)
-  for at, no in ipairs(wanted) do
-    packed_lives[no] = found[at]
+  for at = 1, n do
+    packed_lives[wanted[at]] = found[at]
   end
 end
 
@@ -111,6 +116,7 @@ local function load(no)
 end
 
 -- What the packed life of a plain task tells: its last fields, from STATE on, and what is asked of many.
+-- `brief`: place and RUN_AT are false, so the key, if there is one, always begins at the same byte.
 local function recognize(packed)
   local width = byte(packed, PLAIN_BYTE)
   if not width or width <= WIDTH_BASE or width >= FALSE_BYTE or sub(packed, 1, 3) ~= LIFE_HEAD then
@@ -129,21 +135,41 @@ local function recognize(packed)
     packed = packed, head_to = head_to, ending = endings[ending], place = place,
     stream = sub(packed, STREAM_FROM, STREAM_TO), lane = sub(packed, STREAM_FROM, STREAM_FROM + 7),
     key = at < head_to and sub(packed, at + 2, head_to), -- behind the lengths of list and text
+    brief = at == BRIEF_TO + 1,
   }
 end
 
+-- What is known of the plain task with this packed life, and its key; false if it is not plain. Lives
+-- that differ in their keys alone are known together: of these `packed` and `key` are those of one.
+local function recognized(packed)
+  local known = known_lives[packed]
+  if known == nil then
+    local head_to = STREAM_TO + (byte(packed, PLAIN_BYTE) or 0) - WIDTH_BASE
+    if head_to > KEYLESS_TO and head_to < #packed then
+      local rest = sub(packed, 1, BRIEF_TO) .. sub(packed, head_to + 1)
+      known = alike[rest]
+      if known then return known, sub(packed, KEY_FROM, head_to) end
+      known = recognize(packed)
+      if known and known.brief then
+        alike[rest] = known
+        return known, known.key
+      end
+    else
+      known = recognize(packed)
+    end
+    known_lives[packed] = known
+  end
+  return known, known and known.key
+end
+
 -- What is known of a plain task that was loaded, else false. Whoever was looked at once is found in
--- `glances`; one who was not goes the longer way.
+-- `glances`, and its key in `carried`; one who was not goes the longer way.
 local function glance(no)
   local known = glances[no]
   if known ~= nil then return known end
-  local packed = packed_lives[no] or ''
-  known = known_lives[packed]
-  if known == nil then
-    known = recognize(packed)
-    known_lives[packed] = known
-  end
-  glances[no] = known
+  local key
+  known, key = recognized(packed_lives[no] or '')
+  glances[no], carried[no] = known, key or nil
   return known
 end
 
@@ -151,16 +177,18 @@ local function ending_of(state, reason, lease, request, node, started_at, ended_
   return cmsgpack.pack(state, reason, lease, request, node, started_at, ended_at) .. ALL_FALSE
 end
 
--- The life of a plain task that ends like this from now on, one of its small figures greater by one.
-local function go_on(known, figure, ending)
-  local packed = known[ending]
-  if not packed then
-    packed = known.packed
-    packed = sub(packed, 1, figure - 1) .. char(byte(packed, figure) + 1)
-      .. sub(packed, figure + 1, known.head_to) .. ending
-    known[ending] = packed
+-- The packed life of a plain task that ends like this from now on, one of its small figures greater by one.
+local function go_on(known, packed, figure, ending)
+  local of_all = not (known.brief and known.key)
+  local after = known[of_all and ending or figure]
+  if not after then
+    local from = known.packed
+    after = sub(from, 1, figure - 1) .. char(byte(from, figure) + 1)
+      .. sub(from, figure + 1, of_all and known.head_to or BRIEF_TO)
+    if of_all then after = after .. ending end
+    known[of_all and ending or figure] = after
   end
-  return packed
+  return of_all and after or after .. sub(packed, BRIEF_TO + 1, known.head_to) .. ending
 end
 
 -- It is the table that is right from now on.
