@@ -1,5 +1,6 @@
 -- admission: which of these candidates may run now; the rule of domain/admission.py.
 -- uses: keys
+-- built when needed
 
 -- The heads of all queues, then their seconds, …; `start` rotates who is first.
 local function interleave(queues, start)

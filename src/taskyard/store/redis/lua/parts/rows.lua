@@ -1,6 +1,6 @@
 -- rows: the first tasks of one stream, taken together. What `look` does for any tasks is done here in
 -- fewer steps if they are all plain and there is room for each of them.
--- uses: taking
+-- uses: noting, taking
 
 -- Tasks that may not be claimed ahead come in long rows: if none of so many that start could have been,
 -- nobody looks behind them.

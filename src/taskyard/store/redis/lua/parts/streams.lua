@@ -44,9 +44,9 @@ end
 -- however many tasks are ready, and one for a lane that is closed or full. Of a first in, first out
 -- lane also those that are not served: the head may be there. Answers whether there are no more than
 -- `most` lanes with room.
-local function walk(served, from, to, most, found)
+local function walk(served, from, to, most, found, head)
   while true do
-    local head = first(K.ready, from, to)
+    head = head or first(K.ready, from, to)
     if not head then return true end
     local stream = sub(head, 1, 16)
     local lane = sub(stream, 1, 8)
@@ -67,7 +67,7 @@ local function walk(served, from, to, most, found)
         passed = lane
       end
     end
-    from = '(' .. passed .. '\255'
+    from, head = '(' .. passed .. '\255', nil
   end
 end
 
@@ -75,7 +75,9 @@ end
 -- are more. Then it begins anywhere, with each number somewhere else, and goes round.
 local function open_streams(search, most)
   local found = { streams = {}, rooms = {}, lanes = 0 }
-  if walk(search.served, '-', '+', MANY_LANES, found) then return found end
+  local head = search.head
+  search.head = nil -- the first ready task of all, until something is taken
+  if walk(search.served, '-', '+', MANY_LANES, found, head) then return found end
   found = { streams = {}, rooms = {}, lanes = 0, some = true }
   local lanes = tonumber(call('HGET', K.meta, 'lane'))
   local lane = format('%08x', math.floor(search.number * GOLDEN % 1 * lanes) + 1)

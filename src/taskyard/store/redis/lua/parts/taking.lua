@@ -1,23 +1,8 @@
 -- taking: tasks become those of a node, with the room they use.
--- uses: streams, keys
+-- uses: streams, keys, noting
+-- built when needed
 
--- Those that were taken, in their order; and their lives, of which many in a row are the same: each is
--- followed by how many have it. And the numbers of those that have a checkpoint.
-local function nobody()
-  return { n = 0, lives = {}, last = 0, checkpointed = {} }
-end
-
-local function note_taken(taken, no, life)
-  local lives, n, last = taken.lives, taken.n + 1, taken.last
-  taken[n], taken.n = no, n
-  if life == lives[last - 1] then
-    lives[last] = lives[last] + 1
-  else
-    lives[last + 1], lives[last + 2], taken.last = life, 1, last + 2
-  end
-end
-
--- The same of one that may have a checkpoint; no plain one has.
+-- One that may have a checkpoint; no plain one has.
 local function note_task(taken, no)
   if load(no)[CHECKPOINTED] then table.insert(taken.checkpointed, no) end
   note_taken(taken, no, pack_up(no))
@@ -45,11 +30,6 @@ end
 local function hold_key(key, no, search)
   put(K.held, key .. '\0' .. no)
   use_rate(search, 'k=' .. key, rate_of(key))
-end
-
--- How the lives of plain tasks end that are taken now.
-local function ending_when_taken(search, started_at)
-  return ending_of('running', 'claimed', search.lease_text, search.number, search.node, started_at, false)
 end
 
 local function take(no, search, started_at)
