@@ -19,10 +19,12 @@ def rows(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     """As lua/parts/ending.lua takes them: most are simply completed, and their figures go in lists,
     which take less time to read."""
     lease = verdicts[0].lease if verdicts else 0
+    completed, finished = State.COMPLETED, Reason.FINISHED
     others = {
         at: verdict
         for at, verdict in enumerate(verdicts, 1)
-        if not _is_completed(verdict)
+        if verdict.state is not completed
+        or verdict.reason is not finished
         or verdict.lease != lease
         or verdict.error is not None
         or verdict.losses
@@ -33,6 +35,8 @@ def rows(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     if len(set(nos)) < len(nos):  # of two on one task the first counts, whichever way they end it
         times = Counter(nos)
         others |= {at: one for at, one in enumerate(verdicts, 1) if times[one.no] > 1}
+    for verdict in others.values():
+        require_allowed(verdict)
     return {
         "nos": [f"{no:014x}" for no in nos],
         "attempts": [verdict.attempt for verdict in verdicts],
@@ -42,14 +46,9 @@ def rows(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     }
 
 
-def check(verdicts: Sequence[Verdict]) -> None:
-    for verdict in verdicts:
-        if not _is_completed(verdict):  # which is always allowed
-            require(verdict.id, State.RUNNING, verdict.state, verdict.reason)
-
-
-def _is_completed(verdict: Verdict) -> bool:
-    return verdict.state is State.COMPLETED and verdict.reason is Reason.FINISHED
+def require_allowed(verdict: Verdict) -> None:
+    """One that is completed always is."""
+    require(verdict.id, State.RUNNING, verdict.state, verdict.reason)
 
 
 def answers(verdicts: Sequence[Verdict], answer: bytes) -> list[Finished | Stale]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -132,6 +131,7 @@ def claimed(answer: Sequence[Any], lease: Lease, now: int) -> tuple[list[Claimed
         except _UNREADABLE as error:
             unreadable.append(_undecodable(no, row, lease, error))
             continue
+        waited = now - (row.run_at or task.created_at)
         checkpoint = checkpoints.get(no) if checkpoints else None
         tasks.append(
             Claimed(
@@ -146,9 +146,9 @@ def claimed(answer: Sequence[Any], lease: Lease, now: int) -> tuple[list[Claimed
                 task.payload,
                 lease,
                 row.losses,
-                max(0.0, seconds(now - (row.run_at or task.created_at))),
+                seconds(waited) if waited > 0 else 0.0,
                 None if checkpoint is None else checkpoint.decode(),
-                _origin(task, row),
+                None if task.trace is None else _origin(task, row),
             )
         )
     return tasks, unreadable
@@ -158,22 +158,21 @@ def number_of_numbers(text: bytes) -> int:
     return len(text) // _DIGITS
 
 
-def _numbers(text: bytes) -> Iterator[int]:
-    return (int(text[at : at + _DIGITS], 16) for at in range(0, len(text), _DIGITS))
+def _numbers(text: bytes) -> list[int]:
+    return [int(text[at : at + _DIGITS], 16) for at in range(0, len(text), _DIGITS)]
 
 
-def _rows(lives: Sequence[Any]) -> Iterator[_Taken]:
+def _rows(lives: Sequence[Any]) -> list[_Taken]:
     """Each life is followed by how many tasks in a row have it."""
+    rows: list[_Taken] = []
     for life, count in zip(lives[::2], lives[1::2], strict=True):
-        yield from itertools.repeat(_taken(life), count)
+        rows += [_taken(life)] * count
+    return rows
 
 
-def _origin(task: Definition, row: _Taken) -> Origin | None:
-    return (
-        None
-        if task.trace is None
-        else Origin(task.trace, not row.run_at or row.run_at <= task.created_at)
-    )
+def _origin(task: Definition, row: _Taken) -> Origin:
+    assert task.trace is not None
+    return Origin(task.trace, not row.run_at or row.run_at <= task.created_at)
 
 
 def _undecodable(no: int, row: _Taken, lease: Lease, error: Exception) -> Verdict:

@@ -34,44 +34,45 @@ local function have_room(keys)
   return true
 end
 
--- What is known of each, and the keys of those that have one by their places; nothing if not all may
--- be taken. Those that are not started at once must be free to wait here.
-local function known_of(nos, lives, at_once)
-  local row, keys, last, known, key = {}, {}, nil, nil, nil
-  for at = 1, #nos do
+-- The lives of these when they are taken, and the keys of those that have one by their places; nothing if
+-- not all may be taken. Those that are not started at once must be free to wait here.
+local function lives_when_taken(lives, at_once, ending)
+  local afters, keys, last, after, key = {}, {}, nil, nil, nil
+  for at = 1, #lives do
     local life = lives[at]
     if life ~= last then
+      local known
       known, key = recognized(life or '')
       if not known then return end
       if not at_once and (key or known.ending[ENDING_REASON] == 'rescued') then return end
-      last = life
+      last, after = life, go_on(known, life, ATTEMPT_BYTE, ending)
     end
-    row[at] = known
+    afters[at] = after
     if key then keys[at] = key end
   end
   if next(keys) and not have_room(keys) then return end
-  return row, keys
+  return afters, keys
 end
 
 -- Writes down that they are taken, and notes them.
-local function take_row(stream, nos, lives, row, search, started_at)
-  local ending, taken = ending_when_taken(search, started_at), started_at and search.now or search.later
-  local run, queued = search.lease_text .. (started_at and 's' or 'a'), { sorted = true }
-  local running, runs, saved, n, before, life, last = {}, {}, {}, 0, nil, nil, ''
+local function take_row(stream, nos, lives, run, taken)
+  local queued, running, runs, saved = { sorted = true }, {}, {}, {}
+  local noted, m, n, last = taken.lives, taken.last, 0, ''
   for at = 1, #nos do
-    local no, of_state = nos[at], stream .. nos[at]
-    if lives[at] ~= before then
-      before = lives[at]
-      life = go_on(row[at], before, ATTEMPT_BYTE, ending)
-    end
-    if no < last then queued.sorted = false end
-    last = no
+    local no, life = nos[at], lives[at]
+    local of_state = stream .. no
     queued[at] = of_state
     running[n + 1], running[n + 2], runs[n + 1], runs[n + 2] = '0', of_state, '0', run .. no
     saved[n + 1], saved[n + 2], n = no, life, n + 2
-    note_taken(taken, no, life)
+    if no < last then queued.sorted = false end
+    last, taken[taken.n + at] = no, no
+    if life == noted[m - 1] then
+      noted[m] = noted[m] + 1
+    else
+      noted[m + 1], noted[m + 2], m = life, 1, m + 2
+    end
   end
-  queued.mixed = not queued.sorted
+  taken.n, taken.last, queued.mixed = taken.n + #nos, m, not queued.sorted
   hand_over(K.queued, 'TAKE_OUT', queued)
   hand_over(K.running, 'ZADD', running)
   hand_over(K.runs, 'ZADD', runs)
@@ -89,14 +90,16 @@ local function take_first(stream, want, room, search)
     nos[at] = sub(members[at], -14)
   end
   local lives = lives_of(nos)
-  local row, keys = known_of(nos, lives, at_once)
-  if not row then
+  local started_at = at_once and now
+  local afters, keys = lives_when_taken(lives, at_once, ending_when_taken(search, started_at))
+  if not afters then
     for at = 1, count do
       packed_lives[nos[at]] = lives[at]
     end
     return
   end
-  take_row(stream, nos, lives, row, search, at_once and now)
+  local run = search.lease_text .. (at_once and 's' or 'a')
+  take_row(stream, nos, afters, run, at_once and search.now or search.later)
   local free = count
   for at, key in pairs(keys) do
     hold_key(key, nos[at], search)

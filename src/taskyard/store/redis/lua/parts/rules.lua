@@ -44,6 +44,7 @@ end
 
 -- The exact rule, else the longest prefix, else a limit of 1: [limit, starts, seconds, …].
 local function rule_of(key)
+  if any_exact == false and prefix_rules and not prefix_rules[1] then return NO_RULE end
   if not found_rules[key] then
     if any_exact == nil then any_exact = call('HLEN', K.key_rules) > 0 end
     local text = any_exact and call('HGET', K.key_rules, key)

@@ -42,7 +42,8 @@ local WAITS_FOR, ON_FAILURE, AWAITED, CHECKPOINTED, GROUP = 23, 24, 25, 26, 27
 -- the others. In an older layout it was no more than WIDTH_BASE; such a life is read like those.
 local PLAIN_BYTE, ATTEMPT_BYTE, CHARGED_BYTE, PRIORITY_BYTE = 4, 5, 6, 9
 local STREAM_FROM, STREAM_TO, PLACE_FROM, PLACE_WIDTH, RUN_AT_WIDTH = 11, 26, 27, 29, 9
-local BRIEF_TO, KEYLESS_TO, KEY_FROM = 28, 29, 31 -- where place and RUN_AT are false
+-- Where place and RUN_AT are false.
+local BRIEF_TO, KEYLESS_TO, KEY_FROM = 28, 29, 31
 local SMALL, LONGEST_KEY, FALSE_BYTE, WIDTH_BASE = 100, 31, 194, 33
 local LIFE_HEAD = '\220\0\22' -- a list of 22
 local ENDING_HEAD = '\156' -- a list of 12: from STATE on
