@@ -153,6 +153,34 @@ async def are_limited(store: RedisStore, max_charged: int) -> None:
     await worker.claim(10)
 
 
+async def carry_keys(store: RedisStore, max_charged: int) -> None:
+    """Some of them, and each finds room, also those who share a key; what is ahead carries none."""
+    await store.set_key_rule("wide:*", 2, actor="ann")
+    keys = [(f"own {n}",) if n % 3 else (f"wide:{n % 4}",) if n % 2 else () for n in range(24)]
+    await store.enqueue(
+        [new(id=f"{n}", keys=names, max_charged=max_charged) for n, names in enumerate(keys)]
+    )
+    worker = await node(store, slots=22)
+    first = await store.claim(ClaimRequest(lease=worker.lease, number=1, room=22))
+    assert len(first.tasks) == 22
+    await store.enqueue([new(id=f"later {n}", max_charged=max_charged) for n in range(3)])
+    second = await store.claim(ClaimRequest(lease=worker.lease, number=2, room=0, ahead=5))
+    assert len(second.ahead) == len(second.tasks) == 3
+    await complete(store, *first.tasks[:9], second.tasks[0])
+
+
+async def come_back(store: RedisStore, max_charged: int) -> None:
+    """And are claimed again in the step that ended their attempts."""
+    await are_saved(store, max_charged)
+    worker = await node(store, slots=30)
+    one, two, three, *_ = await worker.claim(7)  # all of the first priority
+    request = ClaimRequest(lease=worker.lease, number=9, room=8, ahead=2)
+    turn = await store.turn([released(one), succeeded(two), failed(three)], request)
+    again = {task.id: (task.attempt, task.charged) for task in turn.claim.tasks[:2]}
+    assert again == {one.id: (2, 0), three.id: (2, 1)}
+    assert len(turn.claim.tasks) == 10
+
+
 def comparable(task: Task) -> dict[str, Any]:
     """But for the numbers and times that no two runs share."""
     found = asdict(task)
@@ -166,7 +194,10 @@ def comparable(task: Task) -> dict[str, Any]:
 @pytest.mark.spec("engine-30")
 @pytest.mark.parametrize(
     "steps",
-    [are_saved, are_traced, are_claimed, hold_keys, are_completed, are_limited],
+    [
+        *(are_saved, are_traced, are_claimed, hold_keys, are_completed, are_limited),
+        *(carry_keys, come_back),
+    ],
     ids=lambda f: f.__name__,
 )
 async def test_both_ways_lead_to_the_same(store: RedisStore, admin: Any, steps: Steps) -> None:
@@ -220,6 +251,25 @@ async def test_plain_tasks_with_the_same_history_have_the_same_life(
 
     whole = await store.find(TaskQuery(limit=100))
     assert all(task.seq == task.no and task.run_at == task.created_at for task in whole)
+
+
+@pytest.mark.spec("engine-19", "engine-30")
+async def test_of_two_verdicts_on_a_plain_task_the_first_counts(
+    store: RedisStore, admin: Any
+) -> None:
+    worker = await node(store)
+    await store.enqueue([new(), new()])
+    one, two = await worker.claim(2)
+
+    answers = await store.finish([succeeded(one, '"a"'), succeeded(two), succeeded(one, '"b"')])
+
+    assert answers == [
+        Finished(one.no, State.COMPLETED),
+        Finished(two.no, State.COMPLETED),
+        Stale(one.no, one.attempt),
+    ]
+    assert (await seen(store, one.id)).result == '"a"'
+    assert admin.zcard(f"{PREFIX}runs") == admin.zcard(f"{PREFIX}running") == 0
 
 
 @pytest.mark.spec("engine-13")
