@@ -20,12 +20,13 @@ end
 local MANY_NAMES, HOLDERS_A_NAME = 8, 4
 
 -- The holds of tasks that are completed leave when everything else is written.
-local let_go, gone = { mixed = true }, {}
+local let_go, gone, goers = { mixed = true }, {}, 0
 
 local function let_go_of(key, no)
-  let_go[#let_go + 1] = key .. '\0' .. no
+  goers = goers + 1
+  let_go[goers] = key .. '\0' .. no
   gone[key] = (gone[key] or 0) + 1
-  if #let_go == 1 then leave(K.held, let_go) end
+  if goers == 1 then leave(K.held, let_go) end
 end
 
 -- How many hold a key; those who leave do no longer.
@@ -36,9 +37,10 @@ end
 -- The same of all keys that somebody holds; nothing if there are more than so many holds.
 local function all_holders(most)
   send_waiting(K.held)
-  local members, counts = call('ZRANGEBYLEX', K.held, '-', '+', 'LIMIT', 0, most + 1), {}
-  if #members > most then return end
-  for _, member in ipairs(members) do
+  local count, counts = call('ZCARD', K.held), {}
+  if count > most then return end
+  if leaving[K.held] and count == goers then return counts end -- all of them leave
+  for _, member in ipairs(call('ZRANGEBYLEX', K.held, '-', '+')) do
     local key = sub(member, 1, -16)
     counts[key] = (counts[key] or 0) + 1
   end
@@ -66,8 +68,7 @@ end
 -- those are many more.
 local function rooms_in(names)
   local rooms, most = {}, HOLDERS_A_NAME * #names
-  local few = #names > MANY_NAMES and call('ZCARD', K.held) <= most
-  local holders = few and all_holders(most)
+  local holders = #names > MANY_NAMES and all_holders(most)
   for _, key in ipairs(names) do
     rooms[key] = room_beside(holders and (holders[key] or 0) or holders_of(key), key)
   end

@@ -1,8 +1,8 @@
 -- noting: which tasks a claim has taken, and how.
 -- uses: tasks
 
--- Those that were taken, in their order; and their lives, of which many in a row are the same: each is
--- followed by how many have it. And the numbers of those that have a checkpoint.
+-- Those that were taken, in their order; and their lives, of which many in a row are the same, as far as a
+-- worker reads them: each is followed by how many have it. And the numbers of those that have a checkpoint.
 local function nobody()
   return { n = 0, lives = {}, last = 0, checkpointed = {} }
 end
@@ -15,6 +15,18 @@ local function note_taken(taken, no, life)
   else
     lives[last + 1], lives[last + 2], taken.last = life, 1, last + 2
   end
+end
+
+-- The same of many.
+local function note_row(taken, nos, told)
+  local lives, n, last = taken.lives, taken.n, taken.last
+  for at = 1, #nos do
+    taken[n + at] = nos[at]
+  end
+  for at = 1, #told do
+    lives[last + at] = told[at]
+  end
+  taken.n, taken.last = n + #nos, last + #told
 end
 
 -- How the lives of plain tasks end that are taken now.

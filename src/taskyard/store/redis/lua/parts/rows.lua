@@ -34,10 +34,11 @@ local function have_room(keys)
   return true
 end
 
--- The lives of these when they are taken, and the keys of those that have one by their places; nothing if
--- not all may be taken. Those that are not started at once must be free to wait here.
+-- The lives of these when they are taken, the keys of those that have one by their places, and what is told
+-- of their lives: how they begin, which is the same for all that differ in their keys alone. Nothing if not
+-- all may be taken. Those that are not started at once must be free to wait here.
 local function lives_when_taken(lives, at_once, ending)
-  local afters, keys, last, after, key = {}, {}, nil, nil, nil
+  local afters, keys, told, m, last, after, key = {}, {}, {}, 0, nil, nil, nil
   for at = 1, #lives do
     local life = lives[at]
     if life ~= last then
@@ -46,18 +47,21 @@ local function lives_when_taken(lives, at_once, ending)
       if not known then return end
       if not at_once and (key or known.ending[ENDING_REASON] == 'rescued') then return end
       last, after = life, go_on(known, life, ATTEMPT_BYTE, ending)
+      known.told = known.told or after
+      if known.told ~= told[m - 1] then
+        told[m + 1], told[m + 2], m = known.told, 0, m + 2
+      end
     end
-    afters[at] = after
+    afters[at], told[m] = after, told[m] + 1
     if key then keys[at] = key end
   end
   if next(keys) and not have_room(keys) then return end
-  return afters, keys
+  return afters, keys, told
 end
 
--- Writes down that they are taken, and notes them.
-local function take_row(stream, nos, lives, run, taken)
+local function take_row(stream, nos, lives, run)
   local queued, running, runs, saved = { sorted = true }, {}, {}, {}
-  local noted, m, n, last = taken.lives, taken.last, 0, ''
+  local n, last = 0, ''
   for at = 1, #nos do
     local no, life = nos[at], lives[at]
     local of_state = stream .. no
@@ -65,14 +69,9 @@ local function take_row(stream, nos, lives, run, taken)
     running[n + 1], running[n + 2], runs[n + 1], runs[n + 2] = '0', of_state, '0', run .. no
     saved[n + 1], saved[n + 2], n = no, life, n + 2
     if no < last then queued.sorted = false end
-    last, taken[taken.n + at] = no, no
-    if life == noted[m - 1] then
-      noted[m] = noted[m] + 1
-    else
-      noted[m + 1], noted[m + 2], m = life, 1, m + 2
-    end
+    last = no
   end
-  taken.n, taken.last, queued.mixed = taken.n + #nos, m, not queued.sorted
+  queued.mixed = not queued.sorted
   hand_over(K.queued, 'TAKE_OUT', queued)
   hand_over(K.running, 'ZADD', running)
   hand_over(K.runs, 'ZADD', runs)
@@ -91,7 +90,7 @@ local function take_first(stream, want, room, search)
   end
   local lives = lives_of(nos)
   local started_at = at_once and now
-  local afters, keys = lives_when_taken(lives, at_once, ending_when_taken(search, started_at))
+  local afters, keys, told = lives_when_taken(lives, at_once, ending_when_taken(search, started_at))
   if not afters then
     for at = 1, count do
       packed_lives[nos[at]] = lives[at]
@@ -99,7 +98,8 @@ local function take_first(stream, want, room, search)
     return
   end
   local run = search.lease_text .. (at_once and 's' or 'a')
-  take_row(stream, nos, afters, run, at_once and search.now or search.later)
+  take_row(stream, nos, afters, run)
+  note_row(at_once and search.now or search.later, nos, told)
   local free = count
   for at, key in pairs(keys) do
     hold_key(key, nos[at], search)

@@ -29,7 +29,8 @@ end
 
 local function hold_key(key, no, search)
   put(K.held, key .. '\0' .. no)
-  use_rate(search, 'k=' .. key, rate_of(key))
+  local rate = rate_of(key)
+  if rate then use_rate(search, 'k=' .. key, rate) end
 end
 
 local function take(no, search, started_at)
