@@ -4,6 +4,8 @@
 
 -- Where much is parked the sets grow.
 local MAX_WOKEN, GROWTH = 200, 4
+-- Where in a member of `ready` the place is, behind the stream.
+local PLACE_AT = 17
 
 -- Whether one task comes before another in the order of their lane.
 local function comes_before(a, b)
@@ -18,30 +20,38 @@ local function queue_of(lane, queues, of_lane)
   return of_lane[lane]
 end
 
--- The first ready tasks of a stream, put behind those of its lane's other routes. Answers
--- whether there was more behind them.
-local function gather(stream, limit, queue)
-  local found, before = tasks_at(K.ready, '[' .. stream, '(' .. stream .. '\255', limit), #queue
-  for at = 1, #found do
-    queue[before + at] = found[at]
+-- The first of these lists of members, each in the order of its lane, as one.
+local function merged(lists, limit)
+  local found, n, at, heads = {}, 0, {}, {}
+  for i, list in ipairs(lists) do
+    at[i], heads[i] = 1, list[1] and sub(list[1], PLACE_AT)
   end
-  table.insert(queue.streams, stream)
-  if #found < limit then return false end
-  local last = found[#found]
-  if not queue.horizon or comes_before(last, queue.horizon) then queue.horizon = last end
-  return true
+  while n < limit do
+    local first
+    for i = 1, #lists do
+      if heads[i] and (not first or heads[i] < heads[first]) then first = i end
+    end
+    if not first then break end
+    local list, next_at = lists[first], at[first] + 1
+    n = n + 1
+    found[n] = list[next_at - 1]
+    at[first], heads[first] = next_at, list[next_at] and sub(list[next_at], PLACE_AT)
+  end
+  return found
 end
 
--- One lane's candidates in its order, as far as nothing unseen can come before them.
-local function in_order(queue)
-  if #queue.streams == 1 then return queue end
-  table.sort(queue, comes_before)
-  local seen = {}
-  for _, no in ipairs(queue) do
-    if queue.horizon and comes_before(queue.horizon, no) then break end
-    seen[#seen + 1] = no
+-- One lane's first ready tasks in its order, whatever their routes, and whether there are more.
+local function first_in(streams, limit)
+  while true do
+    local lists, count = {}, 0
+    for i, stream in ipairs(streams) do
+      lists[i] = range(K.ready, '[' .. stream, '(' .. stream .. '\255', limit)
+      count = count + #lists[i]
+    end
+    local members = #lists == 1 and lists[1] or merged(lists, limit)
+    local nos = readable(K.ready, members)
+    if #nos == #members then return nos, count >= limit end
   end
-  return seen
 end
 
 -- The head of a first in, first out lane and those behind it, as far as each is the head in turn.
@@ -54,8 +64,8 @@ local function heads(queue, served)
   return found
 end
 
-local function in_lanes_order(queue, served)
-  local order, found = lane_row(queue.lane)[ORDER], in_order(queue)
+local function in_lanes_order(queue, found, served)
+  local order = lane_row(queue.lane)[ORDER]
   if order == 'fifo' then return heads(found, served) end
   if order == 'fair' then return take_turns(found, queue.streams) end
   return found
@@ -77,14 +87,14 @@ local function find_candidates(found, want, search)
   local queues, of_lane, cut_short = {}, {}, found.some
   local share = math.ceil(want / found.lanes)
   for _, stream in ipairs(found.streams) do
-    local lane = sub(stream, 1, 8)
-    local fits = found.rooms[lane] and math.min(share, found.rooms[lane]) or share
-    local limit = math.min(fits * search.reach, MAX_SET)
-    if gather(stream, limit, queue_of(lane, queues, of_lane)) then cut_short = true end
+    table.insert(queue_of(sub(stream, 1, 8), queues, of_lane).streams, stream)
   end
   local turn = found.some and 0 or turn_among(queues, search)
   for at, queue in ipairs(queues) do
-    queues[at] = in_lanes_order(queue, search.served)
+    local room = found.rooms[queue.lane]
+    local limit = math.min((room and math.min(share, room) or share) * search.reach, MAX_SET)
+    local nos, more = first_in(queue.streams, limit)
+    queues[at], cut_short = in_lanes_order(queue, nos, search.served), cut_short or more
   end
   return interleave(queues, turn), cut_short
 end

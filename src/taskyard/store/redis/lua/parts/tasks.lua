@@ -210,7 +210,9 @@ end
 local function place_in_lane(no)
   local known = glances[no]
   if not known then return load(no)[PLACE] end
-  return known.place or first_place(byte(known.packed, PRIORITY_BYTE), no)
+  if known.place then return known.place end
+  known.rank = known.rank or as_text(byte(known.packed, PRIORITY_BYTE))
+  return known.rank .. no
 end
 
 -- A plain task has no deadline.
