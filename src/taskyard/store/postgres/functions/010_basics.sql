@@ -1,16 +1,15 @@
 -- Functions are in PL/pgSQL even where one statement would do: it keeps the plans of a session, where
--- LANGUAGE sql makes them anew at every call.
+-- LANGUAGE sql makes them anew at every call. But for those that are one expression: these become a part of
+-- whatever names them, and are not called at all.
 
 -- moment: the server's time in microseconds since the epoch. Every verb gets a clock: 0 is the
 -- server's; tests move it by some microseconds, or let it stand still at a moment (more than 30
 -- years of microseconds).
 CREATE OR REPLACE FUNCTION taskyard.moment(p_clock bigint) RETURNS bigint
-LANGUAGE plpgsql VOLATILE AS $$
-BEGIN
-    RETURN CASE WHEN p_clock < 1000000000000000
+LANGUAGE sql VOLATILE AS $$
+    SELECT CASE WHEN p_clock < 1000000000000000
                 THEN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + p_clock
-                ELSE p_clock END;
-END
+                ELSE p_clock END
 $$;
 
 -- require_read_committed: whoever waits for a lock must then see what the one before has committed. At

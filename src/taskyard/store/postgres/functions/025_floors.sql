@@ -7,10 +7,8 @@
 -- are no floors, and everything is looked at every time.
 
 CREATE OR REPLACE FUNCTION taskyard.wall_clock() RETURNS bigint
-LANGUAGE plpgsql VOLATILE AS $$
-BEGIN
-    RETURN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
-END
+LANGUAGE sql VOLATILE AS $$
+    SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 $$;
 
 -- lock_floors: floors are changed by one at a time. It is the last lock that is waited for: whoever comes

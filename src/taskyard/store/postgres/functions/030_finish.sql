@@ -17,10 +17,9 @@ DECLARE
     v_same    boolean := cardinality(p_results) = 1;
     v_result  text := p_results[1];
     v_given   integer := cardinality(p_nos);
-    v_briefly boolean := p_others IS NULL;
+    v_listed  boolean := p_others IS NOT NULL OR cardinality(p_leases) > 1 OR p_leases[1] = 0;
     v_count   bigint;
     v_started bigint;
-    v_alike   boolean;  -- all are of v_lease
     v_freed   bigint[];
     v_queued  taskyard.entrant[];
     v_ended   bigint[];
@@ -40,7 +39,8 @@ BEGIN
         v_node := (SELECT n.id FROM taskyard.nodes AS n WHERE n.lease = v_lease);
         -- Deleted by their places, and not locked before: their leases are. Somebody may still have updated
         -- one meanwhile (a wish to cancel): that one may be missed, and the call is made again. Lists of what
-        -- became of each are made only where somebody reads them.
+        -- became of each are made only where somebody reads them. Every part of a statement costs its time
+        -- before the first row is read, so what is seldom asked for is left to other statements.
         WITH mine AS MATERIALIZED (
             SELECT r.no, CASE WHEN v_same THEN v_result ELSE v.result END AS result, r.place, r.attempt,
                    r.lease, r.charged, r.losses, r.started_at, r.keys, r.dedup
@@ -61,30 +61,29 @@ BEGIN
                    m.result
               FROM mine AS m
         )
-        SELECT count(*), count(m.started_at), bool_and(m.lease = v_lease), count(*) = (SELECT count(*) FROM gone),
-               CASE WHEN v_briefly AND count(*) = v_given THEN p_nos
-                    ELSE (SELECT array_agg(a.no) FROM mine AS a) END,
-               CASE WHEN v_briefly AND count(*) = v_given THEN NULL
-                    ELSE (SELECT array_agg(a.attempt) FROM mine AS a) END,
-               CASE WHEN v_briefly AND count(*) = v_given THEN NULL
-                    ELSE (SELECT array_agg(a.lease) FROM mine AS a) END,
-               CASE WHEN NOT bool_and(m.lease = v_lease) THEN (
-                   SELECT array_agg(a.lease) FROM mine AS a WHERE a.started_at IS NOT NULL) END,
-               CASE WHEN count(m.dedup) > 0 THEN (
-                   SELECT array_agg(a.dedup) FROM mine AS a WHERE a.dedup IS NOT NULL) END,
+        SELECT count(*), count(m.started_at), count(*) = (SELECT count(*) FROM gone), array_agg(m.no),
+               array_agg(m.attempt) FILTER (WHERE v_listed), array_agg(m.lease) FILTER (WHERE v_listed),
+               array_agg(m.lease) FILTER (WHERE v_listed AND m.started_at IS NOT NULL),
+               array_agg(m.dedup) FILTER (WHERE m.dedup IS NOT NULL),
                CASE WHEN count(m.keys) > 0 THEN (
                    SELECT array_agg(k.key) FROM mine AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)) END,
                CASE WHEN count(m.keys) > 0 THEN (
                    SELECT array_agg(h.no) FROM mine AS h CROSS JOIN LATERAL unnest(h.keys) AS k (key)) END
-          INTO v_count, v_started, v_alike, v_gone, o_accepted, o_accepted_attempt, o_accepted_lease, o_freed,
+          INTO v_count, v_started, v_gone, o_accepted, o_accepted_attempt, o_accepted_lease, o_freed,
                v_dedup, v_keys, v_holders
           FROM mine AS m;
         IF NOT v_gone THEN
             RAISE EXCEPTION 'a running task was changed at the moment of its end'
                   USING ERRCODE = 'serialization_failure';
         END IF;
-        IF v_alike AND v_started > 0 THEN
+        IF NOT v_listed AND v_started > 0 THEN
             o_freed := array_fill(v_lease, ARRAY[v_started::integer]);
+        END IF;
+        IF NOT v_listed AND v_count < v_given THEN  -- some were stale
+            o_accepted_attempt := ARRAY(
+                SELECT (SELECT d.attempt FROM taskyard.done AS d WHERE d.no = u.no)
+                  FROM unnest(o_accepted) WITH ORDINALITY AS u (no, at) ORDER BY u.at);
+            o_accepted_lease := array_fill(v_lease, ARRAY[v_count::integer]);
         END IF;
         PERFORM taskyard.count_completed(v_count);
     END IF;

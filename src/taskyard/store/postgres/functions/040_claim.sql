@@ -1,7 +1,8 @@
--- stretches: the queues of this node that have something ready, in the order of lanes and
--- priorities. A lane's room is counted over what runs, and is no more than its rate has tokens. An
--- ordered lane has room as if it were limited: it is looked at under the lock alone. p_hasty: where all of
--- them are limited, let it be 1 and not be counted.
+-- stretches: the queues of this node that have something ready, in the order of lanes and priorities, each from
+-- its first task on: whoever reads on from there need not pass once more what is dead above the floor. (In an
+-- ordered lane others may yet be put before it.) A lane's room is counted over what runs, and is no more than its
+-- rate has tokens. An ordered lane has room as if it were limited: it is looked at under the lock alone. p_hasty:
+-- where all of them are limited, let it be 1 and not be counted.
 CREATE OR REPLACE FUNCTION taskyard.stretches(
     p_now bigint, p_lease bigint, p_hasty boolean DEFAULT false) RETURNS taskyard.stretch[]
 LANGUAGE plpgsql STABLE AS $$
@@ -10,8 +11,8 @@ DECLARE
     v_limited boolean;  -- any of them
     v_all     boolean;
 BEGIN
-    SELECT array_agg(ROW(q.lane, q.route, q.priority, coalesce(f.safe, 0), CASE WHEN l.limited THEN 1 END,
-                         l.lane_order, l.ranked, NULL)::taskyard.stretch
+    SELECT array_agg(ROW(q.lane, q.route, q.priority, CASE WHEN l.ordered THEN coalesce(f.safe, 0) ELSE head.seq END,
+                         CASE WHEN l.limited THEN 1 END, l.lane_order, l.ranked, NULL)::taskyard.stretch
                      ORDER BY q.lane, q.route, q.priority),
            bool_or(l.limited), bool_and(l.limited)
       INTO v_parts, v_limited, v_all
@@ -20,7 +21,7 @@ BEGIN
                SELECT DISTINCT k.route, k.lane, k.priority FROM taskyard.queues AS k
                 WHERE k.route = s.route) AS q
            CROSS JOIN LATERAL (
-               SELECT a.lane_order, a.ranked,
+               SELECT a.lane_order, a.ranked, a.ordered,
                       a.capacity IS NOT NULL OR a.rate_interval IS NOT NULL OR a.ordered AS limited
                  FROM taskyard.lanes AS a
                 WHERE a.no = q.lane AND NOT (a.paused AND (a.paused_until IS NULL OR a.paused_until > p_now))
@@ -30,13 +31,29 @@ BEGIN
                 WHERE o.lane = q.lane AND o.route = q.route AND o.priority = q.priority
                 ORDER BY o.pass DESC LIMIT 1) AS f ON true
            CROSS JOIN LATERAL (
-               SELECT 1 FROM taskyard.ready AS r
+               SELECT r.seq FROM taskyard.ready AS r
                 WHERE r.lane = q.lane AND r.route = q.route
                   AND r.priority = q.priority AND r.seq >= coalesce(f.safe, 0)
                 ORDER BY r.seq LIMIT 1) AS head
      WHERE s.lease = p_lease;
     RETURN CASE WHEN v_limited AND NOT (p_hasty AND v_all) THEN taskyard.with_room(p_now, v_parts)
                 ELSE v_parts END;
+END
+$$;
+
+-- runs_in: how many tasks of a lane run now.
+CREATE OR REPLACE FUNCTION taskyard.runs_in(p_lane integer) RETURNS integer
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT count(*)
+          FROM taskyard.nodes AS n
+               CROSS JOIN LATERAL (
+                   SELECT a.since FROM taskyard.loads AS a WHERE a.lease = n.lease
+                    ORDER BY a.entry DESC LIMIT 1) AS l
+               CROSS JOIN LATERAL (
+                   SELECT 1 FROM taskyard.running AS r
+                    WHERE r.lease = n.lease AND r.request >= l.since AND r.lane = p_lane OFFSET 0) AS run);
 END
 $$;
 
@@ -47,16 +64,7 @@ BEGIN
     RETURN (
         WITH room AS MATERIALIZED (
             SELECT c.no AS lane, least(
-                       c.capacity - (
-                           SELECT count(*) FROM taskyard.nodes AS n
-                                  CROSS JOIN LATERAL (
-                                      SELECT a.since FROM taskyard.loads AS a WHERE a.lease = n.lease
-                                       ORDER BY a.entry DESC LIMIT 1) AS l
-                                  CROSS JOIN LATERAL (
-                                      SELECT 1 FROM taskyard.running AS r
-                                       WHERE r.lease = n.lease AND r.request >= l.since
-                                         AND r.lane = c.no OFFSET 0) AS run
-                            WHERE c.capacity IS NOT NULL)::integer,
+                       CASE WHEN c.capacity IS NOT NULL THEN c.capacity - taskyard.runs_in(c.no) END,
                        CASE WHEN c.rate_interval IS NOT NULL THEN taskyard.tokens(
                            c.rate_interval, c.rate_burst, taskyard.full_at(c.no, ''), p_now) END,
                        1000000) AS room

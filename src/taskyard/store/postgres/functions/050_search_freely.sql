@@ -11,20 +11,27 @@ CREATE OR REPLACE FUNCTION taskyard.take_from_stream(
     OUT o_cut boolean, OUT o_limited boolean)
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_alike boolean;
+    v_alike boolean;   -- they have the same limits
+    v_fresh boolean;   -- none was claimed before
+    v_first smallint;  -- priorities they have
+    v_last  smallint;
 BEGIN
-    -- They may have been found before the node was locked: the lane may have been paused or limited since.
-    SELECT NOT p_counted AND coalesce(s.room > 0, l.capacity IS NOT NULL OR l.rate_interval IS NOT NULL OR l.ordered)
-      INTO o_limited
-      FROM unnest(p_parts[1:1]) AS s
-           CROSS JOIN LATERAL (
-               SELECT * FROM taskyard.lanes AS a
-                WHERE a.no = s.lane AND NOT (a.paused AND (a.paused_until IS NULL OR a.paused_until > p_now))
-               OFFSET 0) AS l;
     o_cut := false;
-    IF NOT FOUND OR o_limited OR NOT p_counted AND (p_parts[1]).room IS NOT NULL THEN
-        RETURN;
+    IF NOT p_counted THEN
+        -- They may have been found before the node was locked: the lane may have been paused or limited since.
+        SELECT coalesce(s.room > 0, l.capacity IS NOT NULL OR l.rate_interval IS NOT NULL OR l.ordered)
+          INTO o_limited
+          FROM unnest(p_parts[1:1]) AS s
+               CROSS JOIN LATERAL (
+                   SELECT * FROM taskyard.lanes AS a
+                    WHERE a.no = s.lane AND NOT (a.paused AND (a.paused_until IS NULL OR a.paused_until > p_now))
+                   OFFSET 0) AS l;
+        IF NOT FOUND OR o_limited OR (p_parts[1]).room IS NOT NULL THEN
+            RETURN;
+        END IF;
     END IF;
+    -- Every part of this statement costs its time before the first row is read, so what is seldom asked for is
+    -- left to the next ones.
     WITH bound AS MATERIALIZED (
         SELECT p.priority, f.seq
           FROM unnest(p_parts) AS p
@@ -57,32 +64,39 @@ BEGIN
            FROM locked AS t WHERE NOT t.late LIMIT p_slots)
         UNION ALL
         (SELECT t.no, p_lease, p_number, NULL, t.attempt, t.lane, t.charged, t.losses, t.dedup
-           FROM locked AS t WHERE NOT t.late OFFSET p_slots)
+           FROM locked AS t WHERE NOT t.late AND p_want > p_slots OFFSET p_slots)
     )
-    SELECT array_agg(x.no), array_agg(x.id), array_agg(x.payload), array_agg(x.run_at),
-           CASE WHEN bool_and(x.fresh) THEN '{1}'
-                ELSE (SELECT array_agg(t.attempt) FROM locked AS t WHERE NOT t.late) END,
-           CASE WHEN bool_and(x.fresh) THEN '{0}'
-                ELSE (SELECT array_agg(t.charged) FROM locked AS t WHERE NOT t.late) END,
-           CASE WHEN bool_and(x.fresh) THEN '{0}'
-                ELSE (SELECT array_agg(t.losses) FROM locked AS t WHERE NOT t.late) END,
+    SELECT array_agg(x.no), array_agg(x.id), array_agg(x.payload), array_agg(x.run_at), bool_and(x.fresh),
            ARRAY[max(x.max_charged)], ARRAY[max(x.timeout)],
            min(x.max_charged) = max(x.max_charged) AND min(x.timeout) = max(x.timeout),
-           array_agg(x.dedup) FILTER (WHERE x.dedup IS NOT NULL),
-           CASE WHEN cardinality(p_parts) > 1 THEN (SELECT array_agg(DISTINCT t.priority) FROM locked AS t) END,
+           array_agg(x.dedup) FILTER (WHERE x.dedup IS NOT NULL), min(x.priority), max(x.priority),
            (SELECT array_agg(l.place) FROM locked AS l WHERE l.late), EXISTS (SELECT 1 FROM bound),
            json_object_agg(x.no, json_build_array(x.trace, x.run_at <= x.created_at)) FILTER (WHERE x.trace IS NOT NULL)
-      INTO o_no, o_id, o_payload, o_run_at, o_attempt, o_charged, o_losses, o_max_charged, o_timeout, v_alike,
-           o_dedup, o_priority, o_late, o_cut, o_origins
-      FROM (SELECT t.no, t.attempt = 1 AND t.charged = 0 AND t.losses = 0 AS fresh, t.dedup,
+      INTO o_no, o_id, o_payload, o_run_at, v_fresh, o_max_charged, o_timeout, v_alike, o_dedup, v_first, v_last,
+           o_late, o_cut, o_origins
+      FROM (SELECT t.no, t.attempt = 1 AND t.charged = 0 AND t.losses = 0 AS fresh, t.dedup, t.priority,
                    d.id, d.max_charged, d.timeout, d.payload, d.run_at, d.trace, d.created_at
               FROM locked AS t  -- in order, and so what comes of it
                    CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = t.no OFFSET 0) AS d
              WHERE NOT t.late) AS x;
+    IF o_no IS NULL THEN
+        RETURN;
+    END IF;
+    o_attempt := '{1}';
+    o_charged := '{0}';
+    o_losses := '{0}';
+    IF NOT v_fresh THEN
+        SELECT array_agg(r.attempt), array_agg(r.charged), array_agg(r.losses) INTO o_attempt, o_charged, o_losses
+          FROM (SELECT unnest(o_no) AS no) AS v
+               CROSS JOIN LATERAL (SELECT * FROM taskyard.running AS a WHERE a.no = v.no OFFSET 0) AS r;
+    END IF;
     IF NOT v_alike THEN
         SELECT array_agg(d.max_charged), array_agg(d.timeout) INTO o_max_charged, o_timeout
           FROM (SELECT unnest(o_no) AS no) AS v
                CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = v.no OFFSET 0) AS d;
+    END IF;
+    IF cardinality(p_parts) > 1 THEN
+        o_priority := ARRAY(SELECT p.priority FROM unnest(p_parts) AS p WHERE p.priority BETWEEN v_first AND v_last);
     END IF;
 END
 $$;
@@ -177,16 +191,19 @@ BEGIN
 END
 $$;
 
--- only_counted: whether these are all of one lane that has a capacity, and nothing else that is particular.
-CREATE OR REPLACE FUNCTION taskyard.only_counted(p_parts taskyard.stretch[]) RETURNS boolean
+-- counted_room: how many may start of these queues, if they are all of one lane that has a capacity, and nothing
+-- else that is particular; else NULL.
+CREATE OR REPLACE FUNCTION taskyard.counted_room(p_parts taskyard.stretch[]) RETURNS integer
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
-    v_first taskyard.stretch := p_parts[1];
-    v_last  taskyard.stretch := p_parts[cardinality(p_parts)];
+    v_lane integer := (p_parts[1]).lane;
 BEGIN
-    RETURN coalesce(v_first.lane = v_last.lane AND v_first.room > 0, false) AND EXISTS (
-        SELECT 1 FROM taskyard.lanes AS l
-         WHERE l.no = v_first.lane AND l.capacity IS NOT NULL AND l.rate_interval IS NULL AND NOT l.ordered);
+    IF (p_parts[1]).room IS NULL OR (p_parts[cardinality(p_parts)]).lane <> v_lane THEN
+        RETURN NULL;
+    END IF;
+    RETURN (
+        SELECT l.capacity - taskyard.runs_in(v_lane) FROM taskyard.lanes AS l
+         WHERE l.no = v_lane AND l.capacity IS NOT NULL AND l.rate_interval IS NULL AND NOT l.ordered);
 END
 $$;
 

@@ -21,7 +21,9 @@ DECLARE
     v_began      bigint;
     v_took       bigint;
     v_locked     boolean := false;
-    v_counted    boolean := false;
+    v_blindly    boolean := false;  -- without a look at what waits
+    v_freely     boolean := true;   -- what can be taken is limited by nothing but numbers
+    v_room       integer;           -- of the one lane it is of; NULL: no such limit
     v_parts      taskyard.stretch[];
     v_freed      bigint[];
     v_unsaid     bigint[];   -- the leases of those whose verdict says none
@@ -46,6 +48,14 @@ BEGIN
                            SELECT r.keys FROM taskyard.running AS r WHERE r.no = v.no OFFSET 0) AS r
                  WHERE r.keys IS NOT NULL);
         END IF;
+    END IF;
+    IF p_lease IS NOT NULL AND NOT v_locked AND cardinality(p_nos) > 0 THEN
+        -- Whoever ends what ran in a limited lane takes the next of it, most likely.
+        v_blindly := coalesce((
+            SELECT l.capacity IS NOT NULL OR l.rate_interval IS NOT NULL OR l.ordered
+              FROM taskyard.running AS r JOIN taskyard.lanes AS l ON l.no = r.lane
+             WHERE r.no = p_nos[1]), false);
+        v_locked := v_blindly;
     END IF;
     IF p_lease IS NOT NULL AND NOT v_locked THEN
         -- Whoever brings verdicts brings room, most likely: it is counted under the lock then.
@@ -131,28 +141,33 @@ BEGIN
             v_began := taskyard.wall_clock();
             IF v_locked THEN
                 -- Anew: others may have come while the lock was waited for, or with what has ended here.
-                v_parts := taskyard.stretches(v_now, p_lease);
-                v_counted := taskyard.only_counted(v_parts);
+                v_parts := taskyard.stretches(v_now, p_lease, true);
+                v_room := taskyard.counted_room(v_parts);
+                IF coalesce(v_room <= 0, (v_parts[1]).room IS NOT NULL) THEN
+                    v_parts := taskyard.with_room(v_now, v_parts);
+                    v_room := NULL;
+                END IF;
+                v_freely := v_room IS NOT NULL
+                         OR v_blindly AND NOT taskyard.needs_lock(v_parts, v_slots + v_ahead);
             END IF;
-            IF v_counted OR NOT v_locked THEN
+            IF v_freely THEN
                 SELECT s.o_no, s.o_id, s.o_route, s.o_lane, s.o_attempt, s.o_charged, s.o_max_charged,
                        s.o_timeout, s.o_payload, s.o_losses, s.o_run_at, s.o_priority, s.o_more, s.o_origins
                   INTO o_no, o_id, o_route, o_lane, o_attempt, o_charged, o_max_charged, o_timeout, o_payload,
                        o_losses, o_run_at, v_priorities, o_more, o_origins
                   FROM taskyard.search_freely(
-                           v_now, p_lease, p_number,
-                           CASE WHEN v_counted THEN least(v_slots, (v_parts[1]).room) ELSE v_slots END,
-                           CASE WHEN v_counted THEN 0 ELSE v_ahead END, v_parts, v_counted) AS s;
+                           v_now, p_lease, p_number, least(v_slots, v_room),
+                           CASE WHEN v_room IS NULL THEN v_ahead ELSE 0 END, v_parts, v_room IS NOT NULL) AS s;
                 v_got := coalesce(cardinality(o_no), 0);
                 v_begun := least(v_got, v_slots);
                 o_ahead := v_got - v_begun;
             END IF;
-            IF v_locked AND v_got = 0 AND (o_more OR NOT v_counted) THEN
+            IF v_locked AND v_got = 0 AND (o_more OR v_room IS NULL) THEN
                 SELECT s.o_now || s.o_later, cardinality(s.o_later), s.o_more, cardinality(s.o_now)
                   INTO v_taken, o_ahead, o_more, v_begun
                   FROM taskyard.search_exactly(
                            v_now, p_lease, p_number, v_slots, v_ahead,
-                           CASE WHEN NOT v_counted THEN v_parts END) AS s;
+                           CASE WHEN v_room IS NULL THEN v_parts END) AS s;
                 v_got := cardinality(v_taken);
             END IF;
             o_more := o_more OR v_free > v_slots AND v_got >= v_slots;

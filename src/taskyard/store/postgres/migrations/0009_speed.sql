@@ -22,3 +22,4 @@ DROP FUNCTION IF EXISTS taskyard.search_freely(
 DROP FUNCTION IF EXISTS taskyard.choose_from_stream(bigint, taskyard.stretch[], integer, boolean);
 DROP FUNCTION IF EXISTS taskyard.search_exactly(bigint, bigint, bigint, integer, integer);
 DROP FUNCTION IF EXISTS taskyard.stretches(bigint, bigint);
+DROP FUNCTION IF EXISTS taskyard.only_counted(taskyard.stretch[]);
