@@ -234,49 +234,76 @@ class Database:
     async def _repeat(self, call: Any, sort: Sort = Sort.OTHER) -> Any:
         """Put a call through in its time, which waiting for a connection is a part of.
 
-        One that collided with another is made again.
+        One that collided with another is made again. With a connection at hand there is nothing to
+        wait for but the answer, and the driver keeps its time: a second watch would take as long as
+        a small call needs here.
         """
-        pool = await self._opened()
+        pool = self._pool or await self._opened()
+        until = asyncio.get_running_loop().time() + self.options.timeout
         try:
-            async with asyncio.timeout(self.options.timeout):
-                for _ in range(REPEATS - 1):
+            connection, repeats = self._at_once(sort), REPEATS
+            if connection is not None:
+                repeats -= 1
+                with suppress(*COLLISIONS):
+                    return await self._through(pool, connection, call, sort)
+            async with asyncio.timeout_at(until):
+                for _ in range(repeats - 1):
                     with suppress(*COLLISIONS):
-                        return await self._through(pool, call, sort)
-                return await self._through(pool, call, sort)
+                        return await self._through(pool, await self._taken(pool, sort), call, sort)
+                return await self._through(pool, await self._taken(pool, sort), call, sort)
         except (*Raised, ValueError) as error:
             raise translate(error, self.place) from error
 
-    async def _through(self, pool: Pool, call: Any, sort: Sort) -> Any:
-        async with self._lent(pool, sort) as connection:
-            return await call(connection)
+    async def _through(self, pool: Pool, connection: Lent, call: Any, sort: Sort) -> Any:
+        try:
+            answer = await call(connection)
+        except BaseException:
+            await self._give_back(pool, connection)
+            raise
+        if not self._keep(pool, connection, sort):
+            await self._give_back(pool, connection)
+        return answer
 
     @asynccontextmanager
     async def _lent(self, pool: Pool, sort: Sort = Sort.OTHER) -> AsyncIterator[Connection]:
-        """One of each sort is kept at hand: to go through the pool takes half as long as a small
-        call."""
         connection = await self._taken(pool, sort)
         try:
             yield connection  # type: ignore[misc]  # a proxy with all that a connection has
         except BaseException:
             await self._give_back(pool, connection)
             raise
-        if sort not in self._at_hand and not self._waiting and self._pool is pool:
-            self._at_hand[sort] = connection, asyncio.get_running_loop().time()
-        else:
+        if not self._keep(pool, connection, sort):
             await self._give_back(pool, connection)
 
+    def _keep(self, pool: Pool, connection: Lent, sort: Sort) -> bool:
+        """One of each sort is kept at hand: to go through the pool takes half as long as a small
+        call."""
+        if sort in self._at_hand or self._waiting or self._pool is not pool:
+            return False
+        self._at_hand[sort] = connection, asyncio.get_running_loop().time()
+        return True
+
+    def _at_once(self, sort: Sort) -> Lent | None:
+        """The one at hand, if it is as good as new."""
+        connection, put_down_at = self._at_hand.get(sort, (None, 0.0))
+        if connection is None or _is_lost(connection):
+            return None
+        if asyncio.get_running_loop().time() - put_down_at >= IDLE_SECONDS:
+            return None
+        del self._at_hand[sort]
+        return connection
+
     async def _taken(self, pool: Pool, sort: Sort) -> Lent:
+        if sort not in self._at_hand and self._borrowed >= MOST_CONNECTIONS:
+            sort = next(iter(self._at_hand), sort)  # better than to wait for one
+        connection = self._at_once(sort)
+        if connection is not None:
+            return connection
         at_hand = self._at_hand.pop(sort, None)
-        if at_hand is None and self._at_hand and self._borrowed >= MOST_CONNECTIONS:
-            _, at_hand = self._at_hand.popitem()
-        if at_hand is not None:
-            connection, put_down_at = at_hand
-            idle = asyncio.get_running_loop().time() - put_down_at
-            if idle < IDLE_SECONDS and not _is_lost(connection):
-                return connection
+        if at_hand is not None:  # it is no good any more
             with suppress(asyncpg.InterfaceError):
-                connection.terminate()
-            await self._give_back(pool, connection)
+                at_hand[0].terminate()
+            await self._give_back(pool, at_hand[0])
         self._waiting += 1
         self._borrowed += 1
         try:
