@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from taskyard.domain.lane import LaneChange
-from tests.conformance.verbs import complete, finish, new, node, released
+from taskyard.domain.outcome import Finished, Stale
+from taskyard.domain.state import State
+from taskyard.store.port import ClaimRequest
+from tests.conformance.verbs import complete, finish, new, node, released, succeeded
 from tests.store.postgres_place import yard
 
 SAID: list[list[dict[str, Any]]] = [
@@ -86,3 +89,51 @@ async def test_one_that_runs_for_long_is_counted_all_the_time() -> None:
             await complete(store, *pair)
 
         assert await place.value(SINCE) > 40
+
+
+@pytest.mark.parametrize(
+    ("waiting", "taken", "ahead"),
+    [
+        ([{"lane": "wide"}] * 4, 3, 1),  # nothing limited waits any more
+        ([{"lane": "wide", "keys": ("k",)}] * 3, 1, 0),
+        ([{"lane": "wide"}, {"lane": "narrow"}, {"lane": "narrow"}], 2, 0),
+        ([{"lane": "narrow"}, {"lane": "narrow"}], 1, 0),
+        ([], 0, 0),
+    ],
+)
+async def test_a_turn_that_ends_what_was_limited_goes_by_what_waits(
+    waiting: list[dict[str, Any]], taken: int, ahead: int
+) -> None:
+    async with yard() as place:
+        store = place.store
+        await store.set_lane("narrow", LaneChange(capacity=1), actor="me")
+        worker = await node(store)
+        await store.enqueue([new(lane="narrow")])
+        [limited] = await worker.claim(1)
+        await store.enqueue([new(**options) for options in waiting])
+
+        request = ClaimRequest(lease=worker.lease, number=worker.number + 1, room=3, ahead=1)
+        turn = await store.turn([succeeded(limited)], request)
+
+        assert turn.finished == [Finished(limited.no, State.COMPLETED)]
+        assert len(turn.claim.tasks) == taken + ahead
+        assert len(turn.claim.ahead) == ahead
+
+
+async def test_beside_a_stale_one_the_others_are_said_with_their_attempts() -> None:
+    async with yard() as place:
+        store = place.store
+        worker = await node(store)
+        await store.enqueue([new(), new(), new()])
+        first, second, third = await worker.claim(3)
+        await finish(store, released(second))
+        again = await worker.claim_one()
+
+        answers = await finish(store, *map(succeeded, (first, second, third, again)))
+
+        assert answers == [
+            Finished(first.no, State.COMPLETED),
+            Stale(second.no, 1),
+            Finished(third.no, State.COMPLETED),
+            Finished(again.no, State.COMPLETED),
+        ]

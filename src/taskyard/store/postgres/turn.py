@@ -27,8 +27,7 @@ def turn_args(
     offset: int, verdicts: Sequence[Verdict], request: ClaimRequest | None
 ) -> tuple[object, ...]:
     """Completed tasks go as arrays, for there are many; whatever else as one JSON text."""
-    for verdict in {(v.state, v.reason): v for v in verdicts}.values():  # one of each sort
-        require(verdict.id, State.RUNNING, verdict.state, verdict.reason)
+    _check(verdicts)
     leases = list({v.lease for v in verdicts})
     verdicts = _first_ones(verdicts)
     well = State.COMPLETED
@@ -51,6 +50,15 @@ def turn_args(
     )
 
 
+def _check(verdicts: Sequence[Verdict]) -> None:
+    """Each that is of another sort than the one before: nearly all have ended well."""
+    state = reason = None
+    for verdict in verdicts:
+        if verdict.state is not state or verdict.reason is not reason:
+            state, reason = verdict.state, verdict.reason
+            require(verdict.id, State.RUNNING, state, reason)
+
+
 def _shortened(values: list[T]) -> list[T]:
     """One in place of many that are the same: the driver looks at each element of an array."""
     return values[:1] if values and values.count(values[0]) == len(values) else values
@@ -58,7 +66,7 @@ def _shortened(values: list[T]) -> list[T]:
 
 def _first_ones(verdicts: Sequence[Verdict]) -> Sequence[Verdict]:
     """Of two verdicts that could be for the same attempt the first counts."""
-    if len({(v.no, v.attempt) for v in verdicts}) == len(verdicts):
+    if len({v.no for v in verdicts}) == len(verdicts):
         return verdicts
     first: list[Verdict] = []
     seen: dict[tuple[int, int], set[Lease]] = {}

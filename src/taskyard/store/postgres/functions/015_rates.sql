@@ -53,10 +53,10 @@ DECLARE
     v_untold bigint;
 BEGIN
     FOR v_one IN
-        SELECT l.no, l.rate_interval AS gap, l.rate_burst AS burst, c.n
-          FROM (SELECT u.lane, count(*) AS n FROM unnest(p_lanes) AS u (lane) GROUP BY u.lane) AS c
-               JOIN taskyard.lanes AS l ON l.no = c.lane
-         WHERE l.rate_interval IS NOT NULL
+        SELECT l.no, l.rate_interval AS gap, l.rate_burst AS burst,
+               (SELECT count(*) FROM unnest(p_lanes) AS u (lane) WHERE u.lane = l.no) AS n
+          FROM taskyard.lanes AS l
+         WHERE l.no = ANY (p_lanes) AND l.rate_interval IS NOT NULL
     LOOP
         v_full := greatest(taskyard.full_at(v_one.no, ''), p_now) + v_one.n * v_one.gap;
         PERFORM taskyard.set_bucket(

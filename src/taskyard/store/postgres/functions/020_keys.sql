@@ -33,9 +33,10 @@ CREATE OR REPLACE FUNCTION taskyard.key_rooms(p_now bigint, p_keys text[]) RETUR
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     IF NOT EXISTS (SELECT 1 FROM taskyard.key_rules) THEN
+        -- All have the limit 1: who holds a key need not be counted.
         RETURN ARRAY(
-            SELECT 1 - (SELECT count(*)::integer FROM taskyard.held AS a WHERE a.key = k.key)
-              FROM unnest(p_keys) WITH ORDINALITY AS k (key, at) ORDER BY k.at);
+            SELECT CASE WHEN (SELECT true FROM taskyard.held AS a WHERE a.key = k.key LIMIT 1) THEN 0 ELSE 1 END
+              FROM (SELECT unnest(p_keys) AS key) AS k);
     END IF;
     RETURN (
         SELECT array_agg(

@@ -90,11 +90,11 @@ BEGIN
                   FROM unnest(p_lanes, p_routes, p_priorities) AS g (lane, route, priority)) AS d
                JOIN taskyard.lanes AS l ON l.no = d.lane
          WHERE NOT l.ranked  -- what comes next may stand before what was seen
+           AND (v_now - 100000 < (
+                   SELECT f.raised_at FROM taskyard.floors AS f
+                    WHERE f.lane = d.lane AND f.route = d.route AND f.priority = d.priority
+                    ORDER BY f.pass DESC LIMIT 1)) IS NOT TRUE
     LOOP
-        CONTINUE WHEN v_now - 100000 < (
-            SELECT f.raised_at FROM taskyard.floors AS f
-             WHERE f.lane = v_group.lane AND f.route = v_group.route AND f.priority = v_group.priority
-             ORDER BY f.pass DESC LIMIT 1);
         v_mine := v_mine OR taskyard.try_lock_floors();
         EXIT WHEN NOT v_mine;
         PERFORM taskyard.raise_floor(v_now, v_group.lane, v_group.route, v_group.priority);

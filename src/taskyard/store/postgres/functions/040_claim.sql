@@ -198,13 +198,16 @@ BEGIN
       INTO o_no, o_id, o_route, o_lane, o_attempt, o_charged, o_max_charged, o_timeout, o_payload, o_losses,
            o_run_at, o_priority, o_origins
       FROM (SELECT v.no, t.id, t.route, t.lane, r.attempt, r.charged, t.max_charged, t.timeout, t.payload,
-                   r.losses, t.run_at, (CASE WHEN l.ordered THEN 0 ELSE t.priority END)::smallint AS priority,
-                   t.trace, t.created_at
-              FROM unnest(p_nos) WITH ORDINALITY AS v (no, at)
+                   r.losses, t.run_at, t.priority, t.trace, t.created_at
+              FROM (SELECT unnest(p_nos) AS no) AS v  -- in order, and so what comes of it
                    CROSS JOIN LATERAL (SELECT * FROM taskyard.running AS a WHERE a.no = v.no OFFSET 0) AS r
-                   CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = v.no OFFSET 0) AS t
-                   CROSS JOIN LATERAL (SELECT * FROM taskyard.lanes AS a WHERE a.no = t.lane OFFSET 0) AS l
-             ORDER BY v.at) AS x;
+                   CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = v.no OFFSET 0) AS t) AS x;
+    IF EXISTS (SELECT 1 FROM taskyard.lanes AS l WHERE l.no = ANY (o_lane) AND l.ordered) THEN
+        o_priority := ARRAY(
+            SELECT CASE WHEN l.ordered THEN 0 ELSE v.priority END
+              FROM (SELECT unnest(o_lane) AS lane, unnest(o_priority) AS priority) AS v
+                   CROSS JOIN LATERAL (SELECT * FROM taskyard.lanes AS a WHERE a.no = v.lane OFFSET 0) AS l);
+    END IF;
 END
 $$;
 

@@ -4,13 +4,14 @@
 -- an id that is taken) is for enqueue. Both answer NULL if all were saved, else what enqueue answers, as JSON.
 -- p_by_no, p_by_attempt, p_by_lease: only while that attempt is the accepted one, if there is one.
 
--- enqueue_one: save a plain task.
+-- enqueue_one: save a plain task. Of careful plans it needs but one setting, for nothing is joined here but single
+-- rows; each setting takes its time, and this is the call that is made most often.
 CREATE OR REPLACE FUNCTION taskyard.enqueue_one(
     p_clock bigint, p_lane text, p_kind text, p_requires text, p_priority smallint, p_max_charged integer,
     p_timeout bigint, p_id text, p_payload text, p_trace text,
     p_by_no bigint, p_by_attempt integer, p_by_lease bigint) RETURNS text
 LANGUAGE plpgsql
-{careful_plans} AS $$
+SET enable_seqscan = off AS $$
 DECLARE
     v_now   bigint;
     v_no    bigint;
@@ -25,28 +26,30 @@ BEGIN
        AND (SELECT true FROM taskyard.queues AS q  -- EXISTS could be turned into a join that begins here
              WHERE q.route = r.no AND q.lane = l.no AND q.priority = p_priority LIMIT 1);
     IF FOUND THEN
-        BEGIN
+        v_now := taskyard.moment(p_clock);
+        v_no := nextval('taskyard.seq');
+        -- A subtransaction would do as well, and have a number of its own. Where the id is taken, nothing is saved
+        -- and no row locked.
+        INSERT INTO taskyard.tasks (no, seq, timeout, created_at, run_at, lane, route, max_charged,
+                                    priority, id, payload, trace)
+        VALUES (v_no, v_no, p_timeout, v_now, v_now, v_lane, v_route, p_max_charged, p_priority, p_id,
+                p_payload, p_trace)
+            ON CONFLICT (id) DO NOTHING;
+        IF FOUND THEN
             IF p_by_no IS NOT NULL THEN
                 PERFORM 1 FROM taskyard.running AS r
                   WHERE r.no = p_by_no AND r.attempt = p_by_attempt
                     AND (p_by_lease = 0 OR r.lease = p_by_lease) FOR KEY SHARE;
                 IF NOT FOUND THEN
+                    DELETE FROM taskyard.tasks WHERE no = v_no;
                     RETURN '{"o_stale": true}';
                 END IF;
             END IF;
-            v_now := taskyard.moment(p_clock);
-            v_no := nextval('taskyard.seq');
-            INSERT INTO taskyard.tasks (no, seq, timeout, created_at, run_at, lane, route, max_charged,
-                                        priority, id, payload, trace)
-            VALUES (v_no, v_no, p_timeout, v_now, v_now, v_lane, v_route, p_max_charged, p_priority, p_id,
-                    p_payload, p_trace);
             INSERT INTO taskyard.ready (seq, no, lane, route, priority, reason)
             VALUES (v_no, v_no, v_lane, v_route, p_priority, 'created');
             PERFORM pg_notify('taskyard.changed', '');
             RETURN NULL;
-        EXCEPTION WHEN unique_violation THEN
-            NULL;  -- its id is taken; nothing is saved, and no row locked
-        END;
+        END IF;
     END IF;
     RETURN taskyard.enqueue_as_any(
         p_clock, ARRAY[p_lane], ARRAY[p_kind], ARRAY[p_requires], ARRAY[p_priority], ARRAY[p_max_charged],
@@ -98,22 +101,33 @@ BEGIN
             v_now := taskyard.moment(p_clock);
             v_lane := v_lanes[1];
             v_route := v_routes[1];
-            WITH saved AS (
-                INSERT INTO taskyard.tasks (no, seq, timeout, created_at, run_at, lane, route, max_charged,
-                                            priority, id, payload, trace)
-                SELECT u.no, u.no, CASE WHEN u.form IS NULL THEN v_timeout ELSE p_timeouts[u.form] END, v_now, v_now,
-                       CASE WHEN u.form IS NULL THEN v_lane ELSE v_lanes[u.form] END,
-                       CASE WHEN u.form IS NULL THEN v_route ELSE v_routes[u.form] END,
-                       CASE WHEN u.form IS NULL THEN v_max_charged ELSE p_max_charged[u.form] END,
-                       CASE WHEN u.form IS NULL THEN v_priority ELSE p_priorities[u.form] END,
-                       u.id, u.payload, u.trace
-                  FROM (SELECT nextval('taskyard.seq') AS no, g.*
-                          FROM (SELECT unnest(p_id) AS id, unnest(p_payload) AS payload, unnest(p_form) AS form,
-                                       unnest(p_trace) AS trace) AS g) AS u
-                RETURNING no, lane, route, priority
-            )
-            INSERT INTO taskyard.ready (seq, no, lane, route, priority, reason)
-            SELECT s.no, s.no, s.lane, s.route, s.priority, 'created' FROM saved AS s;
+            IF cardinality(p_lanes) = 1 THEN
+                WITH saved AS (
+                    INSERT INTO taskyard.tasks (no, seq, timeout, created_at, run_at, lane, route, max_charged,
+                                                priority, id, payload, trace)
+                    SELECT u.no, u.no, v_timeout, v_now, v_now, v_lane, v_route, v_max_charged, v_priority,
+                           u.id, u.payload, u.trace
+                      FROM (SELECT nextval('taskyard.seq') AS no, g.*
+                              FROM (SELECT unnest(p_id) AS id, unnest(p_payload) AS payload,
+                                           unnest(p_trace) AS trace) AS g) AS u
+                    RETURNING no
+                )
+                INSERT INTO taskyard.ready (seq, no, lane, route, priority, reason)
+                SELECT s.no, s.no, v_lane, v_route, v_priority, 'created' FROM saved AS s;
+            ELSE
+                WITH saved AS (
+                    INSERT INTO taskyard.tasks (no, seq, timeout, created_at, run_at, lane, route, max_charged,
+                                                priority, id, payload, trace)
+                    SELECT u.no, u.no, p_timeouts[u.form], v_now, v_now, v_lanes[u.form], v_routes[u.form],
+                           p_max_charged[u.form], p_priorities[u.form], u.id, u.payload, u.trace
+                      FROM (SELECT nextval('taskyard.seq') AS no, g.*
+                              FROM (SELECT unnest(p_id) AS id, unnest(p_payload) AS payload,
+                                           unnest(p_form) AS form, unnest(p_trace) AS trace) AS g) AS u
+                    RETURNING no, lane, route, priority
+                )
+                INSERT INTO taskyard.ready (seq, no, lane, route, priority, reason)
+                SELECT s.no, s.no, s.lane, s.route, s.priority, 'created' FROM saved AS s;
+            END IF;
             PERFORM pg_notify('taskyard.changed', '');
             RETURN NULL;
         EXCEPTION WHEN unique_violation THEN
