@@ -13,43 +13,38 @@ CREATE OR REPLACE FUNCTION taskyard.enqueue_one(
 LANGUAGE plpgsql
 SET enable_seqscan = off AS $$
 DECLARE
-    v_now   bigint;
-    v_no    bigint;
+    v_now   bigint := taskyard.moment(p_clock);
+    v_no    bigint := nextval('taskyard.seq');
     v_lane  integer;
     v_route integer;
 BEGIN
-    SELECT l.no, r.no INTO v_lane, v_route
+    -- Nothing is saved, and no row locked, where a name is new or the id is taken. (A subtransaction would do for
+    -- that as well, and would have a number of its own.)
+    INSERT INTO taskyard.tasks (no, seq, timeout, created_at, run_at, lane, route, max_charged, priority, id,
+                                payload, trace)
+    SELECT v_no, v_no, p_timeout, v_now, v_now, l.no, r.no, p_max_charged, p_priority, p_id, p_payload, p_trace
       FROM taskyard.lanes AS l
            CROSS JOIN taskyard.routes AS r
      WHERE l.name = p_lane AND NOT l.ordered AND l.max_depth IS NULL
        AND r.kind = p_kind AND r.requires = string_to_array(p_requires, E'\x1f')
        AND (SELECT true FROM taskyard.queues AS q  -- EXISTS could be turned into a join that begins here
-             WHERE q.route = r.no AND q.lane = l.no AND q.priority = p_priority LIMIT 1);
+             WHERE q.route = r.no AND q.lane = l.no AND q.priority = p_priority LIMIT 1)
+        ON CONFLICT (id) DO NOTHING
+    RETURNING lane, route INTO v_lane, v_route;
     IF FOUND THEN
-        v_now := taskyard.moment(p_clock);
-        v_no := nextval('taskyard.seq');
-        -- A subtransaction would do as well, and have a number of its own. Where the id is taken, nothing is saved
-        -- and no row locked.
-        INSERT INTO taskyard.tasks (no, seq, timeout, created_at, run_at, lane, route, max_charged,
-                                    priority, id, payload, trace)
-        VALUES (v_no, v_no, p_timeout, v_now, v_now, v_lane, v_route, p_max_charged, p_priority, p_id,
-                p_payload, p_trace)
-            ON CONFLICT (id) DO NOTHING;
-        IF FOUND THEN
-            IF p_by_no IS NOT NULL THEN
-                PERFORM 1 FROM taskyard.running AS r
-                  WHERE r.no = p_by_no AND r.attempt = p_by_attempt
-                    AND (p_by_lease = 0 OR r.lease = p_by_lease) FOR KEY SHARE;
-                IF NOT FOUND THEN
-                    DELETE FROM taskyard.tasks WHERE no = v_no;
-                    RETURN '{"o_stale": true}';
-                END IF;
+        IF p_by_no IS NOT NULL THEN
+            PERFORM 1 FROM taskyard.running AS r
+              WHERE r.no = p_by_no AND r.attempt = p_by_attempt
+                AND (p_by_lease = 0 OR r.lease = p_by_lease) FOR KEY SHARE;
+            IF NOT FOUND THEN
+                DELETE FROM taskyard.tasks WHERE no = v_no;
+                RETURN '{"o_stale": true}';
             END IF;
-            INSERT INTO taskyard.ready (seq, no, lane, route, priority, reason)
-            VALUES (v_no, v_no, v_lane, v_route, p_priority, 'created');
-            PERFORM pg_notify('taskyard.changed', '');
-            RETURN NULL;
         END IF;
+        INSERT INTO taskyard.ready (seq, no, lane, route, priority, reason)
+        VALUES (v_no, v_no, v_lane, v_route, p_priority, 'created');
+        PERFORM pg_notify('taskyard.changed', '');
+        RETURN NULL;
     END IF;
     RETURN taskyard.enqueue_as_any(
         p_clock, ARRAY[p_lane], ARRAY[p_kind], ARRAY[p_requires], ARRAY[p_priority], ARRAY[p_max_charged],
