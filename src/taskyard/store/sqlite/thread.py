@@ -13,13 +13,14 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import apsw
 
 from taskyard.domain.errors import StoreBusy, StoreError, StoreUnavailable
 from taskyard.domain.points import Point, reach
 from taskyard.store.sqlite import forks
+from taskyard.store.sqlite.answers import Call, deliver, letterbox_of
 from taskyard.store.sqlite.connection import MEMORY
 from taskyard.store.sqlite.errors import shown
 from taskyard.store.sqlite.tx import Tx
@@ -35,51 +36,6 @@ MAX_GROUP = 1000
 LOG_PAGES = 1000
 LOG_COMMITS = 100
 MOST_LOG_PAGES = 4000
-
-
-class _Call(Generic[T]):
-    """One job and where its answer goes."""
-
-    __slots__ = ("_answer", "_error", "_future", "_loop", "job")
-
-    def __init__(
-        self,
-        job: Callable[[Tx], T],
-        future: asyncio.Future[T] | Future[T],
-        loop: asyncio.AbstractEventLoop | None,
-    ) -> None:
-        self.job = job
-        self._future = future
-        self._loop = loop
-        self._answer: T
-        self._error: BaseException | None = None
-
-    def answers(self, answer: T) -> None:
-        self._answer = answer
-
-    def fails(self, error: BaseException) -> None:
-        self._error = error
-
-    @property
-    def failed(self) -> bool:
-        return self._error is not None
-
-    @property
-    def error(self) -> BaseException | None:
-        return self._error
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop | None:
-        return self._loop
-
-    def deliver(self) -> None:
-        """Runs on the loop of the one who waits, or on our thread for a blocking call."""
-        if self._future.done():
-            return  # whoever asked has gone; what was done stays done
-        if self._error is not None:
-            self._future.set_exception(self._error)
-        else:
-            self._future.set_result(self._answer)
 
 
 class _Recess:
@@ -109,7 +65,7 @@ class DatabaseThread:
         self._begin_tx = begin_tx
         self._begin = begin
         self._on_rollback = on_rollback
-        self._calls: SimpleQueue[_Call[Any] | _Recess | None] = SimpleQueue()
+        self._calls: SimpleQueue[Call[Any] | _Recess | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._recess: _Recess | None = None
         self._stopped = False
@@ -166,18 +122,18 @@ class DatabaseThread:
     async def run(self, job: Callable[[Tx], T]) -> T:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._submit(_Call(job, future, loop))
+        self._submit(Call(job, future, letterbox_of(loop)))
         return await future
 
     def run_blocking(self, job: Callable[[Tx], T], timeout: float | None = None) -> T:
         future: Future[T] = Future()
-        self._submit(_Call(job, future, None))
+        self._submit(Call(job, future, None))
         try:
             return future.result(timeout)
         except TimeoutError:
             raise StoreBusy(f"{self._path} did not answer within {timeout:g} s") from None
 
-    def _submit(self, call: _Call[T]) -> None:
+    def _submit(self, call: Call[T]) -> None:
         with self._gate:
             if self._stopped or self._thread is None:
                 raise StoreUnavailable(f"the store {self._path} is closed")
@@ -221,7 +177,7 @@ class DatabaseThread:
                 continue
             group, next_one = self._gather(call)
             self._transact(group)
-            _deliver(group)
+            deliver(group)
             self._checkpoint()
             if isinstance(next_one, _Recess):
                 self._take(next_one)
@@ -246,17 +202,17 @@ class DatabaseThread:
             if self._recess is not None:
                 self._recess.begun.set()
 
-    def _gather(self, first: _Call[Any]) -> tuple[list[_Call[Any]], _Recess | _Call[Any] | None]:
+    def _gather(self, first: Call[Any]) -> tuple[list[Call[Any]], _Recess | Call[Any] | None]:
         """Calls to do together, and what came behind them if that is no call; None: the end."""
         group = [first]
         while len(group) < MAX_GROUP and not self._calls.empty():
             call = self._calls.get()  # nobody else takes from it
-            if not isinstance(call, _Call):
+            if not isinstance(call, Call):
                 return group, call
             group.append(call)
         return group, first
 
-    def _transact(self, group: list[_Call[Any]]) -> None:
+    def _transact(self, group: list[Call[Any]]) -> None:
         try:
             db = self._db = self._db or self._open()
         except BaseException as error:
@@ -269,7 +225,7 @@ class DatabaseThread:
             alone = len(group) == 1
             for call in group:
                 self._attempt(db, tx, call, alone=alone)
-            if alone and group[0].failed:
+            if alone and group[0].error is not None:
                 self._rollback(db)
             elif db.in_transaction:
                 self.commits += db.total_changes() != before
@@ -284,13 +240,13 @@ class DatabaseThread:
             self._rollback(db)
             self._fail(group, error)
 
-    def _fail(self, group: list[_Call[Any]], error: BaseException) -> None:
+    def _fail(self, group: list[Call[Any]], error: BaseException) -> None:
         said = shown(error, self._path)
         for call in group:
-            if not call.failed:
-                call.fails(said)
+            if call.error is None:
+                call.error = said
 
-    def _attempt(self, db: apsw.Connection, tx: Tx, call: _Call[Any], *, alone: bool) -> None:
+    def _attempt(self, db: apsw.Connection, tx: Tx, call: Call[Any], *, alone: bool) -> None:
         if not db.in_transaction:
             return
         try:
@@ -301,7 +257,7 @@ class DatabaseThread:
             if not alone and db.in_transaction:
                 db.execute("ROLLBACK TO call")
                 self._on_rollback()
-            call.fails(shown(error, self._path))
+            call.error = shown(error, self._path)
         if not alone and db.in_transaction:
             db.execute("RELEASE call")
 
@@ -309,23 +265,3 @@ class DatabaseThread:
         self._on_rollback()
         if db.in_transaction:
             db.execute("ROLLBACK")
-
-
-def _deliver(group: list[_Call[Any]]) -> None:
-    """One wake-up of each waiting loop for the whole group."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[_Call[Any]]] = {}
-    for call in group:
-        if call.loop is None:
-            call.deliver()
-        else:
-            by_loop.setdefault(call.loop, []).append(call)
-    for loop, calls in by_loop.items():
-        try:
-            loop.call_soon_threadsafe(_deliver_all, calls)
-        except RuntimeError:
-            continue  # that loop is closed: nobody waits there any more
-
-
-def _deliver_all(calls: list[_Call[Any]]) -> None:
-    for call in calls:
-        call.deliver()
