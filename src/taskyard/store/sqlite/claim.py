@@ -32,7 +32,6 @@ MAX_WOKEN = 200
 
 
 class _NodeRow(msgspec.Struct, array_like=True):
-    id: str
     state: NodeState
     alive: bool
     superseded: bool
@@ -82,7 +81,6 @@ class _Search:
         self._tx = tx
         self._sql = tx.sql("claim")
         self._request = request
-        self._node = node
         self._ready: str | None = ready  # until something of it has been taken
         self._slots = max(0, min(request.room, node.free))
         self._ahead = request.ahead
@@ -256,7 +254,6 @@ class _Search:
                 numbers(started + ahead),
                 self._request.lease,
                 self._request.number,
-                self._node.id,
                 self._tx.now,
                 numbers(ahead),
             )

@@ -24,6 +24,7 @@ def register(tx: Tx, node: NewNode) -> Lease:
         tx.boot + lease_us,
         tx.now,
     )
+    tx.run(sql["remember"], lease, node.id)
     tx.run(sql["offer_routes"], lease)
     tx.audit("system", [("register", f"node:{node.id}", f"lease {lease}")])
     return lease

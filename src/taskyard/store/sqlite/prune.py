@@ -27,6 +27,7 @@ def prune(tx: Tx, retention: Retention, mark: Mark, limit: int, actor: str) -> P
         if step.mark is None:
             figures.forget(tx, retention.statistics_age)
             rates.forget_full(tx, limit)
+            tx.run(tx.sql("prune")["drop_incarnations"], tx.now + 1)
         return step
     seen = _look(tx, retention.ages(State(mark.stage)), mark, limit)
     old = [no for no, _, goes in seen if goes]

@@ -69,4 +69,5 @@ def forget_node(tx: Tx, lease: Lease) -> None:
     sql = tx.sql("upkeep")
     tx.run(sql["drop_node_routes"], lease)
     tx.run(sql["drop_node"], lease)
+    tx.run(sql["end_incarnation"], lease, tx.now)
     tx.run(sql["drop_duties"], lease)

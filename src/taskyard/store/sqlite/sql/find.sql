@@ -74,7 +74,9 @@ SELECT json_group_array(json_object(
            'state', t.state, 'reason', t.reason, 'keys', json(coalesce(t.keys, '[]')),
            'group', coalesce(t.grp, ''), 'attempt', t.attempt, 'created_at', t.created_at,
            'run_at', t.run_at, 'deadline', t.deadline, 'started_at', t.started_at,
-           'ended_at', t.ended_at, 'node', t.node, 'asked', t.asked, 'parked_on', t.parked_on,
+           'ended_at', t.ended_at,
+           'node', coalesce(t.node, (SELECT i.node FROM taskyard_incarnations AS i WHERE i.lease = t.taken_by)),
+           'asked', t.asked, 'parked_on', t.parked_on,
            'progress', json(g.progress),
            'payload', iif(octet_length(p.payload) <= ?2, CAST(p.payload AS TEXT), NULL),
            'error', json((SELECT iif(f.type IS NULL, NULL, json_object('type', f.type, 'message', f.message))

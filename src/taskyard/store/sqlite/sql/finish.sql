@@ -13,7 +13,9 @@ SELECT json_array(count(*), json_group_array(
 
 -- :log  remember the attempts that did not end well
 INSERT OR REPLACE INTO taskyard_failures (no, attempt, reason, at, started_at, node, type, message, stack)
-SELECT t.no, t.attempt, v.value ->> 1, ?2, t.started_at, t.node, v.value ->> 2, v.value ->> 3, v.value ->> 4
+SELECT t.no, t.attempt, v.value ->> 1, ?2, t.started_at,
+       coalesce(t.node, (SELECT i.node FROM taskyard_incarnations AS i WHERE i.lease = t.taken_by)),
+       v.value ->> 2, v.value ->> 3, v.value ->> 4
   FROM jsonb_each(?1) AS v CROSS JOIN taskyard_tasks AS t ON t.no = v.value ->> 0
 
 -- :complete  end these as completed
@@ -34,11 +36,15 @@ UPDATE OR FAIL taskyard_tasks
                AND coalesce(t.keys, t.awaited, t.dedup_held) IS NULL) IS NOT TRUE)
 
 -- :settle  give these the state, reason and place their verdicts say
+-- One that has not ended may wait for longer than its incarnation is remembered: it gets the name of its node.
 UPDATE taskyard_tasks AS t
    SET state = v.state, reason = v.reason, charged = t.charged + v.charge, losses = t.losses + v.losses,
        run_at = coalesce(v.run_at, t.run_at), seq = coalesce(v.seq, t.seq),
        ended_at = v.ended_at, lease = NULL, request = NULL, asked = NULL,
        started_at = iif(v.ended_at IS NULL, NULL, t.started_at),
+       node = iif(v.ended_at IS NULL, coalesce(t.node, (
+                      SELECT i.node FROM taskyard_incarnations AS i WHERE i.lease = t.taken_by)), t.node),
+       taken_by = iif(v.ended_at IS NULL, NULL, t.taken_by),
        dedup_held = iif(t.dedup_held = 1 AND v.ended_at IS NULL, 1, iif(t.dedup_held IS NULL, NULL, 0))
   FROM (SELECT value ->> 0 AS no, value ->> 1 AS state, value ->> 2 AS reason, value ->> 3 AS charge,
                value ->> 4 AS losses, value ->> 5 AS run_at, value ->> 6 AS seq, value ->> 7 AS ended_at

@@ -3,6 +3,9 @@ INSERT INTO taskyard_nodes (id, state, kinds, capabilities, labels, slots, proce
                             until, registered_at, seen_at)
 VALUES (?1, 'ready', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10) RETURNING lease
 
+-- :remember  whose incarnation this is, when its row has gone
+INSERT INTO taskyard_incarnations (lease, node) VALUES (?1, ?2)
+
 -- :offer_routes  the routes this node serves
 INSERT INTO taskyard_node_routes (lease, route)
 SELECT n.lease, r.no FROM taskyard_nodes AS n, taskyard_routes AS r

@@ -17,7 +17,7 @@ UPDATE taskyard_tasks SET asked = ?2 WHERE no = ?1 AND state = 'running'
 -- :revive  a new life: a full budget, a new place, nothing to wait for; the attempt goes on counting
 UPDATE taskyard_tasks
    SET charged = 0, losses = 0, seq = ?2, run_at = ?3, waits_for = 0,
-       started_at = NULL, ended_at = NULL, node = NULL, deadline = NULL,
+       started_at = NULL, ended_at = NULL, node = NULL, taken_by = NULL, deadline = NULL,
        dedup_held = iif(dedup IS NULL, NULL, 1)
  WHERE no = ?1
 

@@ -52,6 +52,14 @@ DELETE FROM taskyard_logs
 -- :drop_tasks
 DELETE FROM taskyard_tasks WHERE no IN (SELECT value FROM jsonb_each(?1))
 
+-- :drop_incarnations  those that ended before all that is left, of which none can be theirs
+DELETE FROM taskyard_incarnations
+ WHERE ended_at < coalesce((SELECT min(oldest) FROM (
+           SELECT min(ended_at) AS oldest FROM taskyard_tasks WHERE state = 'completed' AND ended_at IS NOT NULL
+           UNION ALL SELECT min(ended_at) FROM taskyard_tasks WHERE state = 'failed' AND ended_at IS NOT NULL
+           UNION ALL SELECT min(ended_at) FROM taskyard_tasks WHERE state = 'cancelled' AND ended_at IS NOT NULL)),
+       ?1)
+
 -- :drop_line
 DELETE FROM taskyard_audit WHERE no = ?1
 

@@ -9,7 +9,9 @@ SELECT json_group_array(json_object(
            'on_failure', coalesce(t.on_failure, 'cancel'), 'waits_for', t.waits_for, 'attempt', t.attempt, 'charged', t.charged,
            'max_charged', t.max_charged, 'losses', t.losses, 'timeout', t.timeout / 1e6,
            'created_at', t.created_at, 'run_at', t.run_at, 'deadline', t.deadline,
-           'started_at', t.started_at, 'ended_at', t.ended_at, 'node', t.node, 'asked', t.asked,
+           'started_at', t.started_at, 'ended_at', t.ended_at,
+           'node', coalesce(t.node, (SELECT i.node FROM taskyard_incarnations AS i WHERE i.lease = t.taken_by)),
+           'asked', t.asked,
            'parked_on', t.parked_on, 'progress', json(g.progress),
            'checkpoint', c.checkpoint, 'result', s.result,
            'failures', json((

@@ -45,6 +45,9 @@ SELECT json_group_array(json_object(
 -- :drop_node
 DELETE FROM taskyard_nodes WHERE lease = ?1
 
+-- :end_incarnation
+UPDATE taskyard_incarnations SET ended_at = ?2 WHERE lease = ?1
+
 -- :drop_node_routes
 DELETE FROM taskyard_node_routes WHERE lease = ?1
 
