@@ -31,6 +31,8 @@ def grouped(tasks: Sequence[NewTask], first: int) -> Groups | None:
     """These tasks by their numbers; None: some have to do with others, or too few are alike."""
     if not all(map(_NONE.__eq__, map(_bond, tasks))):
         return None
+    if len(tasks) == 1:
+        return [{first: tasks[0]}]
     groups: dict[object, dict[int, NewTask]] = {}
     for no, (form, task) in enumerate(zip(map(_form, tasks), tasks, strict=True), first):
         groups.setdefault(form, {})[no] = task

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -106,9 +107,9 @@ class _Search:
 
     def _loaded(self, taken: list[int]) -> tuple[list[Claimed], bool]:
         whole = self._whole
+        with contextlib.suppress(KeyError):  # one that is not whole
+            return list(map(whole.__getitem__, taken)), False
         lacking = [no for no in taken if no not in whole]
-        if not lacking:
-            return [whole[no] for no in taken], False
         tasks, spoiled = _load(self._tx, self._request.lease, lacking)
         if not whole:
             return tasks, spoiled
@@ -163,9 +164,13 @@ class _Search:
         """What the rest of _round would do with tasks that nothing but room can hold back."""
         limited = {s.lane for s in streams if s.room is not None}
         kept_back = {no for lane in limited for no in look.lanes[lane]}  # not claimed ahead
-        found = list(interleave(list(look.lanes.values()), start=self._request.number))
+        queues = list(look.lanes.values())
+        found = queues[0] if len(queues) == 1 else list(interleave(queues, self._request.number))
         started = found[: self._slots]
-        ahead = [no for no in found[self._slots :] if no not in kept_back][: self._ahead]
+        ahead = found[self._slots :]
+        if kept_back:
+            ahead = [no for no in ahead if no not in kept_back]
+        ahead = ahead[: self._ahead]
         self._whole |= look.whole
         self._start(started, ahead)
         if limited:
