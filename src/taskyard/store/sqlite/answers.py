@@ -63,10 +63,9 @@ class Letterbox:
         self._loop = weakref.ref(loop)
         self._answered: deque[Call[Any]] = deque()
         self._bell = _bell(loop, self._take_out)
-
-    def __del__(self) -> None:
         if self._bell is not None:
-            os.close(self._bell)
+            # Not when the program ends: threads may ring until then.
+            weakref.finalize(self, os.close, self._bell).atexit = False
 
     def put(self, calls: Iterable[Call[Any]]) -> None:
         """From any thread."""
