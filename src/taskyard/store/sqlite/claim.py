@@ -167,10 +167,7 @@ class _Search:
         queues = list(look.lanes.values())
         found = queues[0] if len(queues) == 1 else list(interleave(queues, self._request.number))
         started = found[: self._slots]
-        ahead = found[self._slots :]
-        if kept_back:
-            ahead = [no for no in ahead if no not in kept_back]
-        ahead = ahead[: self._ahead]
+        ahead = [no for no in found[self._slots :] if no not in kept_back][: self._ahead]
         self._whole |= look.whole
         self._start(started, ahead)
         if limited:
