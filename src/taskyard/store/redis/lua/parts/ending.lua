@@ -86,6 +86,20 @@ local function completion_of(known, lease)
   }
 end
 
+-- By their streams, and by how they ended.
+local function leave_together(running, completions, sorted)
+  for _, members in pairs(running) do
+    members.sorted = sorted
+    leave(K.running, members)
+  end
+  for _, done in pairs(completions) do
+    if done then
+      done.runs.sorted = sorted
+      leave(K.runs, done.runs)
+    end
+  end
+end
+
 -- Completes those of these that are plain and ran under their attempts, as `end_attempt` does. Answers the
 -- places of the others.
 local function complete_many(verdicts, lives, freed)
@@ -127,16 +141,7 @@ local function complete_many(verdicts, lives, freed)
       packed_lives[no] = lives[at]
     end
   end
-  for _, members in pairs(running) do
-    members.sorted = sorted
-    leave(K.running, members)
-  end
-  for _, done in pairs(completions) do
-    if done then
-      done.runs.sorted = sorted
-      leave(K.runs, done.runs)
-    end
-  end
+  leave_together(running, completions, sorted)
   hand_over(K.completed, 'ZADD', completed)
   set_all(K.lives, saved)
   if n > 0 then hint() end
