@@ -11,6 +11,7 @@ import msgspec
 from taskyard.bridge import Blocking
 from taskyard.domain.errors import TaskRefused
 from taskyard.domain.task import (
+    SURELY_FITS,
     Clash,
     Duplicate,
     Enqueue,
@@ -53,6 +54,9 @@ class Entrance(Office, Protocol):
 
     @property
     def bridge(self) -> Blocking[Entrance]: ...
+
+
+_replaced = msgspec.structs.replace
 
 
 class TaskKind(Generic[P, R]):
@@ -127,9 +131,9 @@ class TaskKind(Generic[P, R]):
         pattern = self._pattern
         if pattern is None:
             pattern = self._pattern = self._make_pattern()
-        task_id = self._options.id or new_task_id()
-        task = msgspec.structs.replace(pattern, id=task_id, payload=payload)
-        task.check_own()
+        task = _replaced(pattern, id=self._options.id or new_task_id(), payload=payload)
+        if len(payload) > SURELY_FITS:
+            task.check_own()
         return task
 
     def _make_pattern(self) -> NewTask:

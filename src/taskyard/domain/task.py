@@ -28,6 +28,7 @@ MAX_DEPENDENCIES = 10_000
 MAX_CHECKPOINT_BYTES = 1_000_000
 MAX_CHARGED = 1_000_000
 MAX_PAGE = 1000  # tasks listed at once
+SURELY_FITS = MAX_PAYLOAD_BYTES // 4  # characters of a payload, of four bytes at most
 SHORT_PAYLOAD = 2_000  # bytes; a longer one is not listed
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"

@@ -18,6 +18,9 @@ _FORBIDDEN: dict[object, str] = {
 }
 
 
+_encode = msgspec.json.Encoder().encode
+
+
 class Signature:
     """Encodes arguments at enqueue and decodes them in the worker, by the same types."""
 
@@ -33,8 +36,9 @@ class Signature:
         self._binding = inspect.Signature(own)
         by_place = inspect.Parameter.POSITIONAL_OR_KEYWORD
         self._by_place = [each.name for each in own if each.kind is by_place]
+        self._all_by_place = len(own) if len(self._by_place) == len(own) else -1
         self._required = {each.name for each in own if each.default is each.empty}
-        self._decoder = self._decoder_of([_field(parameter, hints) for parameter in own])
+        self._decode = self._decoder_of([_field(parameter, hints) for parameter in own]).decode
         self._result = _result_decoder(hints.get("return", Any))
 
     def _refuse_unusable(self, parameter: inspect.Parameter, hints: dict[str, Any]) -> None:
@@ -58,20 +62,27 @@ class Signature:
 
     def encode(self, args: tuple[object, ...], kwargs: dict[str, object]) -> str:
         """The payload for these arguments, proven to be what the worker can decode."""
-        arguments = self._bound(args, kwargs)
+        if len(args) == self._all_by_place and not kwargs:
+            arguments = dict(zip(self._by_place, args, strict=False))  # there are as many
+        else:
+            arguments = self._bound(args, kwargs)
         try:
-            payload = msgspec.json.encode(arguments)
+            payload = _encode(arguments)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise InvalidArguments(
                 f"task {self._kind}: an argument cannot be written as JSON: {error}"
             ) from None
-        self._check(payload)
+        try:
+            self._decode(payload)
+        except msgspec.MsgspecError as error:
+            raise self._refused(error) from None
         return payload.decode()
+
+    def _refused(self, error: msgspec.MsgspecError) -> InvalidArguments:
+        return InvalidArguments(f"task {self._kind}: {error}")
 
     def _bound(self, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, object]:
         """By name, in the order of the parameters."""
-        if not kwargs and len(args) == len(self._by_place) == len(self.parameters):
-            return dict(zip(self._by_place, args, strict=True))
         given = {**kwargs}
         given.update(zip(self._by_place, args, strict=False))
         bound = {name: given[name] for name in self.parameters if name in given}
@@ -86,18 +97,15 @@ class Signature:
 
     def encode_json(self, payload: str) -> str:
         """A payload that came as JSON text, checked."""
-        self._check(payload)
-        return payload
-
-    def _check(self, payload: bytes | str) -> None:
         try:
-            self._decoder.decode(payload)
+            self._decode(payload)
         except msgspec.MsgspecError as error:
-            raise InvalidArguments(f"task {self._kind}: {error}") from None
+            raise self._refused(error) from None
+        return payload
 
     def decode(self, payload: str) -> dict[str, Any]:
         """The arguments to call the handler with."""
-        return msgspec.structs.asdict(self._decoder.decode(payload))
+        return msgspec.structs.asdict(self._decode(payload))
 
     def decode_result(self, result: str | None) -> Any:
         return None if result is None else self._result.decode(result)
