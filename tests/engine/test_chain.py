@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -79,7 +80,7 @@ async def all_completed(yard: Yard) -> None:
     await found(yard, look)
 
 
-@pytest.mark.spec("engine-28")
+@pytest.mark.spec("engine-31")
 async def test_the_next_call_begins_before_the_answer_is_read(
     yard: Yard, watched: Watched, ran: Counter[int]
 ) -> None:
@@ -90,7 +91,7 @@ async def test_the_next_call_begins_before_the_answer_is_read(
     assert watched.numbers == sorted(set(watched.numbers))  # none was asked twice, or out of turn
 
 
-@pytest.mark.spec("engine-28", "engine-19")
+@pytest.mark.spec("engine-13", "engine-19")
 async def test_an_answer_that_cannot_be_read_loses_no_task(
     yard: Yard, watched: Watched, ran: Counter[int]
 ) -> None:
@@ -101,7 +102,7 @@ async def test_an_answer_that_cannot_be_read_loses_no_task(
     assert ran == Counter(range(TASKS))
 
 
-@pytest.mark.spec("engine-28", "engine-26")
+@pytest.mark.spec("engine-13", "engine-26")
 async def test_a_loop_begun_anew_ends_the_call_that_was_on_its_way(
     yard: Yard, watched: Watched, ran: Counter[int]
 ) -> None:
@@ -111,4 +112,39 @@ async def test_a_loop_begun_anew_ends_the_call_that_was_on_its_way(
         watched.hangs = False
         await worker._pump.restart()
         await all_completed(yard)
+    assert ran == Counter(range(TASKS))
+
+
+@pytest.mark.spec("engine-13")
+async def test_an_answer_that_cannot_be_read_is_asked_for_again(
+    yard: Yard, watched: Watched, ran: Counter[int]
+) -> None:
+    watched.loses_answer = True
+    async with working(yard, lease_seconds=600.0):  # a comparison would come too late
+        await all_completed(yard)
+    assert ran == Counter(range(TASKS))
+
+
+@pytest.mark.spec("engine-13")
+async def test_no_call_is_left_behind_when_an_answer_cannot_be_taken(
+    yard: Yard, watched: Watched, ran: Counter[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched.hangs = True
+    async with working(yard, lease_seconds=2.0) as worker:
+        take = worker._pump._on_claim
+
+        def fail(*args: Any) -> None:
+            if not watched.hangs:
+                take(*args)
+                return
+            if watched.hung.is_set():
+                watched.hangs = False
+                raise RuntimeError("it breaks")
+            take(*args)
+
+        monkeypatch.setattr(worker._pump, "_on_claim", fail)
+        await watched.hung.wait()
+        await all_completed(yard)
+        left = [task for task in asyncio.all_tasks() if task.get_name() == "taskyard-pump-next"]
+        assert not left
     assert ran == Counter(range(TASKS))

@@ -16,7 +16,7 @@ from taskyard.engine.registry import Kind
 
 def test_a_hand_claims_ahead_only_while_slots_turn_over_quickly() -> None:
     hand = Hand(10)
-    assert (hand.reserve, hand.free_reserve) == (0, 0)
+    assert (hand.reserve, hand.free_reserve_beside(0)) == (0, 0)
     assert not hand.knows(Hold(1, 1))
 
     _turn_over(hand, 0.001, times=200)
@@ -32,11 +32,11 @@ def test_a_hand_claims_ahead_only_while_slots_turn_over_quickly() -> None:
 def test_what_is_claimed_ahead_of_quick_bodies_is_two_claims_deep(slots: int) -> None:
     hand = Hand(slots)
     _turn_over(hand, 0.00001, times=200)
-    assert (hand.reserve, hand.free_reserve) == (2 * MAX_AHEAD, MAX_AHEAD)
+    assert (hand.reserve, hand.free_reserve_beside(0)) == (2 * MAX_AHEAD, MAX_AHEAD)
     hand.ahead.extend([_job()] * MAX_AHEAD)
-    assert hand.free_reserve == MAX_AHEAD  # these come while those run
+    assert hand.free_reserve_beside(0) == MAX_AHEAD  # these come while those run
     hand.ahead.append(_job())
-    assert hand.free_reserve == 0  # it is enough to go on with
+    assert hand.free_reserve_beside(0) == 0  # it is enough to go on with
 
 
 def _turn_over(hand: Hand, seconds: float, *, times: int) -> None:

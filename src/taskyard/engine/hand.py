@@ -49,10 +49,6 @@ class Hand:
             return 0
         return min(MAX_RESERVE, int(self.slots * AHEAD / max(self.run_seconds, TINY)))
 
-    @property
-    def free_reserve(self) -> int:
-        return self.free_reserve_beside(0)
-
     def free_reserve_beside(self, coming: int) -> int:
         """How many of those one claim may bring now: none until that is worth a claim."""
         reserve = self.reserve
@@ -91,9 +87,12 @@ class Hand:
             except TimeoutError:
                 return
 
+    def has_overdue(self, now: float) -> bool:
+        return bool(self.ahead) and now - self.ahead[0].taken > STARTED_LATE
+
     def overdue_ahead(self, now: float) -> Iterator[Job]:
         """Those claimed ahead that have waited too long: a slot elsewhere may be free."""
-        while self.ahead and now - self.ahead[0].taken > STARTED_LATE:
+        while self.has_overdue(now):
             self.run_seconds = 1.0  # slots do not turn over any more: claim no further ahead
             yield self.ahead.popleft()
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections import deque
+from collections.abc import Callable
 
 from taskyard.domain.errors import StoreError, StoreUnavailable
 from taskyard.domain.node import Lease
@@ -35,16 +36,7 @@ OnClaim = Callable[[Lease, list[Claimed], frozenset[int]], None]
 OnEnd = Callable[[list[Verdict]], None]
 
 
-class _Following:
-    """A call that was begun before the answer to the one before was read."""
-
-    def __init__(self, call: Coroutine[object, object, _Following | None]) -> None:
-        self.task = asyncio.create_task(call, name="taskyard-pump-next")
-
-    async def cancelled(self) -> None:
-        """What it was doing is asked again."""
-        self.task.cancel()
-        await asyncio.gather(self.task, return_exceptions=True)
+_Chain = deque[asyncio.Task[None]]  # calls that were begun before the answer to the last was read
 
 
 class Pump:
@@ -76,7 +68,7 @@ class Pump:
         self._chain_ends = 0.0
         self._ahead_pays = True  # whether the last claim that could have brought some ahead did
         self._claiming = False
-        self._in_doubt: ClaimRequest | None = None
+        self._doubted: list[ClaimRequest] = []  # sent, and no answer has been read
         self._apart = False
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
@@ -91,13 +83,13 @@ class Pump:
         """Go on under a new lease; requests are numbered within it."""
         self._lease = lease
         self._number = 0
-        self._in_doubt = None
+        self._doubted = []
         self._hungry = True
 
     @property
     def in_doubt(self) -> bool:
-        """Whether a claim has been sent whose answer has not come."""
-        return self._in_doubt is not None
+        """Whether a claim has been sent whose answer has not been read."""
+        return bool(self._doubted)
 
     @property
     def is_claiming(self) -> bool:
@@ -200,8 +192,8 @@ class Pump:
         return STARTED_LATE if watching else POLL_SECONDS
 
     def _wants(self) -> ClaimRequest | None:
-        """The claim to make now, if any: one that is in doubt is asked again first."""
-        return self._wants_beside(0) if self._in_doubt is None else self._in_doubt
+        """The claim to make now, if any: those that are in doubt are asked again first."""
+        return self._doubted[0] if self._doubted else self._wants_beside(0)
 
     def _wants_beside(self, coming: int) -> ClaimRequest | None:
         """The same, where so many tasks are about to come."""
@@ -220,22 +212,32 @@ class Pump:
         return ClaimRequest(lease=self._lease, number=self._number, room=room, ahead=ahead)
 
     async def _turn(self, request: ClaimRequest) -> None:
+        """With the calls that follow it: however one of them ends, none is left on its way."""
         self._chain_ends = time.monotonic() + LONGEST_CHAIN
-        following = await self._call(request)
-        while following is not None:
-            following = await following.task
+        chain: _Chain = deque()
+        try:
+            await self._call(request, chain)
+            while chain:
+                await chain[0]
+                chain.popleft()
+        finally:
+            for call in chain:
+                call.cancel()  # what it was doing is asked again
+            if chain:
+                await asyncio.gather(*chain, return_exceptions=True)
 
-    async def _call(self, request: ClaimRequest) -> _Following | None:
-        """Answers with the call that was begun meanwhile, if one was."""
+    async def _call(self, request: ClaimRequest, chain: _Chain) -> None:
         verdicts = self._take_verdicts()
-        self._in_doubt = request
-        following: _Following | None = None
+        writing = self._hand.writing
+        if request not in self._doubted:
+            self._doubted.append(request)
 
         async def answered(claimed: int) -> None:
-            nonlocal following
-            self._hand.writing.clear()
-            following = self._followed_by(request, claimed)
-            if following is not None:
+            writing.clear()
+            wants = self._wants_after(request, claimed)
+            if wants is not None:
+                call = self._call(wants, chain)
+                chain.append(asyncio.create_task(call, name="taskyard-pump-next"))
                 await asyncio.sleep(0)  # it is sent
 
         reach(Point.BEFORE_CLAIM)
@@ -247,30 +249,28 @@ class Pump:
             took = time.monotonic() - begun
             self._shortest_turn = min(took, FORGETTING * self._shortest_turn)
         except BaseException as error:
-            if following is not None:
-                await following.cancelled()
-            self._hand.writing.clear()
+            writing.clear()
             self._put_back(verdicts)
             self._apart = isinstance(error, Exception) and not isinstance(error, StoreUnavailable)
             raise
         reach(Point.AFTER_CLAIM)
-        if self._in_doubt is request:
-            self._in_doubt = None
+        if request in self._doubted:  # and no new lease has come meanwhile
+            self._doubted.remove(request)
         self._written(verdicts, [a for a in turn.finished if isinstance(a, Stale)])
         self._took(request, turn.claim)
-        return following
 
-    def _followed_by(self, request: ClaimRequest, claimed: int) -> _Following | None:
-        """The next call, if it can do without this answer: there is more to claim and to write.
+    def _wants_after(self, request: ClaimRequest, claimed: int) -> ClaimRequest | None:
+        """The next claim, if it can do without this answer: there is more to claim and to write.
 
-        Not for ever: between calls the store is told what has been running for long.
+        Not for ever: between chains the store is told what has been running for long.
         """
         if claimed < request.room + request.ahead or not self._hand.verdicts:
             return None
         if self._stopping or not self._ahead_pays or time.monotonic() > self._chain_ends:
             return None
-        wants = self._wants_beside(claimed)
-        return None if wants is None else _Following(self._call(wants))
+        if self._doubted != [request] or self._hand.has_overdue(time.monotonic()):
+            return None
+        return self._wants_beside(claimed)
 
     def _took(self, request: ClaimRequest, claim: Claim) -> None:
         if claim.refused is not None:

@@ -213,7 +213,9 @@ class RedisStore:
         answered: Answered = nobody_asks,
     ) -> Turn:
         if not verdicts:  # an idle worker: a shorter script
-            return Turn([], await self.claim(request))
+            taken = await self.claim(request)
+            await answered(len(taken.tasks))
+            return Turn([], taken)
         finished, claimed = await self._write("turn", finish.rows(verdicts), request)
         await answered(claim.count(claimed))
         taken = await self._taken(claimed, request.lease)
