@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,18 @@ def test_a_loop_that_has_gone_holds_nobody_up(
             await store.close()
 
     assert asyncio.run(ask()) is not None
+
+
+def test_a_loop_that_is_closed_before_its_answer_is_not_kept(tmp_path: Path) -> None:
+    store = SqliteStore(str(tmp_path / "yard.db"))
+
+    async def ask_and_leave() -> None:
+        await store.open()
+        asyncio.ensure_future(store._write(lambda _: time.sleep(0.05)))  # noqa: RUF006
+        await asyncio.sleep(0.01)
+
+    before = open_files()
+    for _ in range(5):
+        asyncio.run(ask_and_leave())
+    asyncio.run(store.close())  # the writer has answered them all
+    assert open_files() <= before + 2  # and not one for each loop

@@ -29,12 +29,18 @@ async def store(path: str) -> AsyncIterator[SqliteStore]:
     await opened.close()
 
 
+async def prune(store: SqliteStore, retention: Retention) -> None:
+    mark = (await store.prune(retention, actor="ann")).mark
+    while mark is not None:
+        mark = (await store.prune(retention, actor="ann", after=mark)).mark
+
+
 def remembered(path: str) -> list[str]:
     with closing(apsw.Connection(path)) as db:
         return [str(name) for (name,) in db.execute("SELECT node FROM taskyard_incarnations")]
 
 
-@pytest.mark.spec("engine-30")
+@pytest.mark.spec("engine-28")
 async def test_a_task_knows_its_node_when_that_has_gone(store: SqliteStore, path: str) -> None:
     worker = await node(store, "first")
     task = await running(store, worker)
@@ -49,7 +55,7 @@ async def test_a_task_knows_its_node_when_that_has_gone(store: SqliteStore, path
     assert remembered(path) == []
 
 
-@pytest.mark.spec("engine-30")
+@pytest.mark.spec("engine-28")
 async def test_one_that_waits_keeps_the_name_itself(store: SqliteStore, path: str) -> None:
     worker = await node(store, "first")
     task = await running(store, worker)
@@ -62,7 +68,7 @@ async def test_one_that_waits_keeps_the_name_itself(store: SqliteStore, path: st
     assert remembered(path) == []
 
 
-@pytest.mark.spec("engine-30")
+@pytest.mark.spec("engine-28")
 async def test_the_next_attempt_is_of_the_next_node(store: SqliteStore) -> None:
     first, second = await node(store, "first"), await node(store, "second")
     task = await running(store, first)
@@ -73,7 +79,7 @@ async def test_the_next_attempt_is_of_the_next_node(store: SqliteStore) -> None:
     assert (again.id, (await seen(store, task.id)).node) == (task.id, "second")
 
 
-@pytest.mark.spec("engine-27", "engine-30")
+@pytest.mark.spec("engine-27", "engine-28")
 async def test_a_worker_of_an_earlier_version_may_have_had_it(
     store: SqliteStore, path: str
 ) -> None:
@@ -88,7 +94,7 @@ async def test_a_worker_of_an_earlier_version_may_have_had_it(
     assert (await seen(store, task.id)).node == "new"
 
 
-@pytest.mark.spec("engine-30")
+@pytest.mark.spec("engine-28")
 async def test_an_incarnation_is_remembered_while_one_of_its_tasks_is_here(
     store: SqliteStore, path: str
 ) -> None:
@@ -104,9 +110,20 @@ async def test_an_incarnation_is_remembered_while_one_of_its_tasks_is_here(
 
     short = timedelta(seconds=5)
     retention = Retention(completed=short, failed=short, cancelled=short, audit=short)
-    mark = (await store.prune(retention, actor="ann")).mark
-    while mark is not None:
-        mark = (await store.prune(retention, actor="ann", after=mark)).mark
+    await prune(store, retention)
 
     assert (await seen(store, late.id)).node == "second"
     assert remembered(path) == ["second"]
+
+
+@pytest.mark.spec("engine-28")
+async def test_a_clock_that_is_set_back_loses_no_name(store: SqliteStore, path: str) -> None:
+    worker = await node(store, "first")
+    task = await running(store, worker)
+    await complete(store, task)
+    store.clock.advance(-3600)
+    await store.retire(worker.lease)
+
+    await prune(store, Retention())
+
+    assert (await seen(store, task.id)).node == "first"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -71,7 +70,8 @@ class Letterbox:
         """From any thread."""
         self._answered.extend(calls)
         if self._bell is not None:
-            os.eventfd_write(self._bell, 1)
+            with contextlib.suppress(OSError):  # whatever it is, the thread must go on
+                os.eventfd_write(self._bell, 1)
         elif (loop := self._loop()) is not None:
             with contextlib.suppress(RuntimeError):  # it is closed: nobody waits there any more
                 loop.call_soon_threadsafe(self._take_out)
@@ -98,18 +98,19 @@ def _bell(loop: asyncio.AbstractEventLoop, rung: Callable[[], None]) -> int | No
     return bell
 
 
-_boxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Letterbox] = (
+# Their loops keep them: else an answer that nobody takes out would keep its loop for ever.
+_boxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[Letterbox]] = (
     weakref.WeakKeyDictionary()
 )
-_making = threading.Lock()  # loops of several threads may come at once
 
 
 def letterbox_of(loop: asyncio.AbstractEventLoop) -> Letterbox:
     """That of the loop that runs: one, however many stores it uses."""
-    box = _boxes.get(loop)
+    known = _boxes.get(loop)
+    box = None if known is None else known()
     if box is None:
-        with _making:
-            box = _boxes[loop] = Letterbox(loop)
+        box = Letterbox(loop)
+        _boxes[loop] = weakref.ref(box)
     return box
 
 

@@ -45,8 +45,13 @@ SELECT json_group_array(json_object(
 -- :drop_node
 DELETE FROM taskyard_nodes WHERE lease = ?1
 
--- :end_incarnation
-UPDATE taskyard_incarnations SET ended_at = ?2 WHERE lease = ?1
+-- :end_incarnation  not before any of its tasks, also where the clock was set back meanwhile
+UPDATE taskyard_incarnations
+   SET ended_at = max(?2, (SELECT coalesce(max(latest), 0) FROM (
+           SELECT max(ended_at) AS latest FROM taskyard_tasks WHERE state = 'completed' AND ended_at IS NOT NULL
+           UNION ALL SELECT max(ended_at) FROM taskyard_tasks WHERE state = 'failed' AND ended_at IS NOT NULL
+           UNION ALL SELECT max(ended_at) FROM taskyard_tasks WHERE state = 'cancelled' AND ended_at IS NOT NULL)))
+ WHERE lease = ?1
 
 -- :drop_node_routes
 DELETE FROM taskyard_node_routes WHERE lease = ?1
