@@ -17,7 +17,7 @@ from taskyard.store.port import Store
 
 EVERY = 10.0
 MOST_TIMES = 1000
-COMPLETED = "completed"
+COMPLETED = State.COMPLETED.value
 
 _End = tuple[tuple[str, str], str, float, float]  # kind and lane, how, seconds it ran and waited
 
@@ -106,8 +106,6 @@ class Tally:
 
 
 def how_it_ended(outcome: Outcome, verdict: Verdict) -> str:
-    if verdict.state is State.COMPLETED:
-        return COMPLETED
     match verdict.state:
         case State.PENDING:
             return "snoozed" if verdict.reason is Reason.SNOOZED else "retried"

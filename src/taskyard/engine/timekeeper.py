@@ -25,10 +25,9 @@ class Timekeeper:
 
     def watch(self, job: Job) -> None:
         """Its body begins."""
-        job.started = started = time.monotonic()
-        job.deadline = deadline = started + job.claimed.timeout
-        if deadline < self._next:
-            self._set(deadline)
+        job.begin()
+        if job.deadline < self._next:
+            self._set(job.deadline)
 
     def stop(self) -> None:
         if self._timer is not None:

@@ -24,13 +24,31 @@ USUAL_YOUNG, YOUNG = (700, 2_000), 10_000
 
 @contextmanager
 def tuned() -> Iterator[None]:
-    turn, young = sys.getswitchinterval(), gc.get_threshold()
-    if turn == USUAL_TURN:
+    with _short_turns(), _late_searches():
+        yield
+
+
+@contextmanager
+def _short_turns() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    if before == USUAL_TURN:
         sys.setswitchinterval(TURN)
-    if young[0] in USUAL_YOUNG:
-        gc.set_threshold(YOUNG, *young[1:])
+    ours = sys.getswitchinterval()
     try:
         yield
     finally:
-        sys.setswitchinterval(turn)
-        gc.set_threshold(*young)
+        if sys.getswitchinterval() == ours:  # and no body has chosen another
+            sys.setswitchinterval(before)
+
+
+@contextmanager
+def _late_searches() -> Iterator[None]:
+    before = gc.get_threshold()
+    if before[0] in USUAL_YOUNG:
+        gc.set_threshold(YOUNG, *before[1:])
+    ours = gc.get_threshold()
+    try:
+        yield
+    finally:
+        if gc.get_threshold() == ours:
+            gc.set_threshold(*before)
