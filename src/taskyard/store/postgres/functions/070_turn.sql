@@ -143,7 +143,7 @@ BEGIN
                 -- Anew: others may have come while the lock was waited for, or with what has ended here.
                 v_parts := taskyard.stretches(v_now, p_lease, true);
                 v_room := taskyard.counted_room(v_parts);
-                IF coalesce(v_room <= 0, (v_parts[1]).room IS NOT NULL) THEN
+                IF v_room <= 0 OR v_room IS NULL AND (v_parts[1]).room IS NOT NULL THEN
                     v_parts := taskyard.with_room(v_now, v_parts);
                     v_room := NULL;
                 END IF;
