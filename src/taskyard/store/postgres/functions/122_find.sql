@@ -26,12 +26,15 @@ $$;
 -- find_numbers: of the tasks that match, newest first. It goes through the one list that knows most of what is
 -- asked (a key, a state, or all numbers with lane and route beside them) and looks at each entry for the rest,
 -- p_looks of them at most; o_go_on is where it stopped, if that was before the page was full.
--- Subqueries in place of joins: a join could be turned round.
+-- Subqueries in place of joins: a join could be turned round. And lists are read in their order, from where the
+-- last search ended: of a table that nobody has analyzed yet, all that is older would be read and sorted instead.
 CREATE OR REPLACE FUNCTION taskyard.find_numbers(
     p_state text, p_kind text, p_lane text, p_key text, p_since bigint, p_until bigint, p_slack bigint,
     p_after bigint, p_limit integer, p_looks integer, OUT o_nos bigint[], OUT o_go_on bigint)
 LANGUAGE plpgsql STABLE
-{careful_plans} AS $$
+{careful_plans}
+SET enable_bitmapscan = off
+SET enable_sort = off AS $$
 DECLARE
     v_below  bigint := coalesce(p_after, 9223372036854775807);
     v_least  bigint := 0;
