@@ -60,7 +60,10 @@ class Died(msgspec.Struct, frozen=True, tag=True):
 Outcome = Succeeded | Failed | Snoozed | Stopped | Paused | Released | Died
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+_COMPLETED, _FINISHED = State.COMPLETED, Reason.FINISHED
+
+
+class Verdict(msgspec.Struct, frozen=True, gc=False):
     """One fenced write: it holds only while (no, attempt, lease) is the accepted attempt.
 
     The lease counts because a server that lost its last writes gives their attempts out again.
@@ -69,9 +72,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     no: int
     id: str
     attempt: int
-    lease: Lease = 0  # 0: not compared
     state: State
     reason: Reason
+    lease: Lease = 0  # 0: not compared
     charge: int = 0
     losses: int = 0
     delay: float | None = None  # seconds until it is due again
@@ -154,16 +157,20 @@ def decide(task: Claimed, outcome: Outcome, policy: RetryPolicy) -> Verdict:
 
 
 def completed(task: Claimed, outcome: Succeeded) -> Verdict:
-    """`decide` for what most bodies do."""
+    """`decide` for what most bodies do; by place, which takes half the time."""
+    charge, losses, delay, keeps_place = 1, 0, None, False
     return Verdict(
-        no=task.no,
-        id=task.id,
-        attempt=task.attempt,
-        lease=task.lease,
-        state=State.COMPLETED,
-        reason=Reason.FINISHED,
-        charge=1,
-        result=outcome.result,
+        task.no,
+        task.id,
+        task.attempt,
+        _COMPLETED,
+        _FINISHED,
+        task.lease,
+        charge,
+        losses,
+        delay,
+        keeps_place,
+        outcome.result,
     )
 
 

@@ -81,15 +81,19 @@ class Conveyor:
             return
         # Asked once for all of them: a body may take less time than these questions.
         self._traces, self._tells = tracing.tracer() is not None, journal.is_heard()
-        hand, registry, make_context = self._hand, self._registry, self._make_context
+        hand, make_context = self._hand, self._make_context
         now = time.monotonic()
         here = hand.numbers()
+        route, kind = "", None
         for claimed in tasks:
             no = claimed.no
             if no in here:
                 self._take_again(claimed)
                 continue
-            job = Job(claimed, registry[claimed.kind], make_context, now)
+            if kind is None or claimed.kind != route:  # those that are alike come together
+                route = claimed.kind
+                kind = self._registry[route]
+            job = Job(claimed, kind, make_context, now)
             if no in ahead:
                 hand.ahead.append(job)
             else:
@@ -130,9 +134,10 @@ class Conveyor:
     def done(self, job: Job, outcome: Outcome) -> None:
         """Its body has ended."""
         hand = self._hand
-        job.end()
+        if job.started is not None:
+            job.ran = time.monotonic() - job.started
         hand.ended(job)
-        if self._pauses.are_asked:
+        if self._pauses.asked:
             self._pauses.ended(job)
         if not self._logs.is_empty:
             self._logs.ended(job.claimed.hold)

@@ -59,7 +59,7 @@ class CoroutineExecutor:
 
     def start(self, job: Job) -> None:
         self._jobs.append(job)
-        if not self._is_telling:
+        if not self._is_telling and (self._suspend or not self._coming):
             self._call()
 
     @property

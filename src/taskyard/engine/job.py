@@ -106,13 +106,11 @@ class Job(msgspec.Struct, eq=False):
         """How this one runs."""
         return Style.PROCESS if self.is_alone else self.kind.style
 
-    def begin(self) -> None:
-        self.started = time.monotonic()
-        self.deadline = self.started + self.claimed.timeout
-
-    def end(self) -> None:
-        if self.started is not None:
-            self.ran = time.monotonic() - self.started
+    def begin(self) -> float:
+        """Answers when it must have ended."""
+        self.started = started = time.monotonic()
+        self.deadline = deadline = started + self.claimed.timeout
+        return deadline
 
     def ask(self, stop: Stop) -> None:
         """Ask the body to stop. The first reason stays, but a lost attempt is lost."""
@@ -129,11 +127,11 @@ class Job(msgspec.Struct, eq=False):
 
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         kind, claimed = self.kind, self.claimed
-        args = (self.context,) if kind.signature.takes_context else ()
         payload = claimed.payload
         if claimed.kind != kind.route:
             payload = kind.versions.brought_up(claimed.kind, payload)
-        return args, kind.signature.decode(payload)
+        args, kwargs = kind.signature.decode(payload)
+        return ((self.context, *args) if kind.signature.takes_context else args), kwargs
 
     def returned(self, value: object) -> Outcome:
         """The body ran to its end. What it did is done, also if it had been asked to stop."""

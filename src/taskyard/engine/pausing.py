@@ -14,25 +14,21 @@ log = logger("worker")
 class Pauses:
     def __init__(self, grace: float) -> None:
         self._grace = grace
-        self._asked: dict[Job, asyncio.TimerHandle] = {}
+        self.asked: dict[Job, asyncio.TimerHandle] = {}
 
     def heed(self, asked: Iterable[Job]) -> None:
         """`asked`: all bodies that are to pause by now. The others of before may go on."""
         wanted = frozenset(asked)
-        for job in self._asked.keys() - wanted:
-            self._asked.pop(job).cancel()
+        for job in self.asked.keys() - wanted:
+            self.asked.pop(job).cancel()
             job.want_pause(False)
-        for job in wanted - self._asked.keys():
+        for job in wanted - self.asked.keys():
             job.want_pause(True)
             loop = asyncio.get_running_loop()
-            self._asked[job] = loop.call_later(self._grace, self._lose_patience, job)
-
-    @property
-    def are_asked(self) -> bool:
-        return bool(self._asked)
+            self.asked[job] = loop.call_later(self._grace, self._lose_patience, job)
 
     def ended(self, job: Job) -> None:
-        if (timer := self._asked.pop(job, None)) is not None:
+        if (timer := self.asked.pop(job, None)) is not None:
             timer.cancel()
 
     def _lose_patience(self, job: Job) -> None:

@@ -19,7 +19,7 @@ EVERY = 10.0
 MOST_TIMES = 1000
 COMPLETED = State.COMPLETED.value
 
-_End = tuple[tuple[str, str], str, float, float]  # kind and lane, how, seconds it ran and waited
+_End = tuple[str, str, str, float, float]  # kind, lane, how, seconds it ran and waited
 
 log = logger("tally")
 
@@ -38,7 +38,7 @@ class Tally:
 
     def add(self, job: Job, how: str) -> None:
         claimed, ended = job.claimed, self._ended
-        ended.append(((job.kind.name, claimed.lane), how, job.ran, claimed.waited))
+        ended.append((job.kind.name, claimed.lane, how, job.ran, claimed.waited))
         if len(ended) >= MOST_TIMES:
             self._fold()
 
@@ -49,11 +49,11 @@ class Tally:
         """
         alike: defaultdict[tuple[str, str], list[_End]] = defaultdict(list)
         for end in self._ended:
-            alike[end[0]].append(end)
+            alike[end[:2]].append(end)
         self._ended.clear()
         counts = self._counts
         for (kind, lane), ends in alike.items():
-            _, hows, ran, waited = zip(*ends, strict=True)
+            _, _, hows, ran, waited = zip(*ends, strict=True)
             for what, n in Counter(hows).items():
                 counts[kind, lane, what, 0] += n
             for what, times in ((RUN, ran), (WAIT, waited)):

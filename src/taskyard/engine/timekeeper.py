@@ -25,8 +25,7 @@ class Timekeeper:
 
     def watch(self, job: Job) -> None:
         """Its body begins."""
-        job.begin()
-        if job.deadline < self._next:
+        if job.begin() < self._next:
             self._set(job.deadline)
 
     def stop(self) -> None:
