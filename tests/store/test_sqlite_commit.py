@@ -13,12 +13,13 @@ import pytest
 
 from taskyard.domain.errors import IllegalTransition, NotFound, StaleAttempt, StoreBusy
 from taskyard.domain.node import Hold
+from taskyard.domain.outcome import Finished, Stale
 from taskyard.domain.state import State
-from taskyard.domain.task import Enqueued
+from taskyard.domain.task import Enqueued, TaskQuery
 from taskyard.store.sqlite.store import SqliteStore
 from taskyard.store.sqlite.thread import MAX_GROUP
 from taskyard.store.sqlite.tx import Tx
-from tests.conformance.verbs import enqueued, new, node
+from tests.conformance.verbs import complete, enqueued, new, node, seen, succeeded
 
 
 @pytest.fixture
@@ -107,6 +108,41 @@ async def test_a_call_that_fails_does_not_take_the_others_with_it(store: SqliteS
     assert [type(answer) for answer in answers] == [list, NotFound, list, StaleAttempt, list]
     assert answers[4] == [Enqueued(good[2].id), Enqueued(good[3].id)]
     assert (await store.counts())[State.QUEUED] == 4
+
+
+@pytest.mark.spec("engine-19", "engine-28")
+@pytest.mark.parametrize("alone", [True, False])
+async def test_what_was_ended_the_short_way_is_undone_where_one_was_stale(
+    store: SqliteStore, alone: bool
+) -> None:
+    worker = await node(store)
+    await store.enqueue([new() for _ in range(3)])
+    tasks = await worker.claim(3)
+    await complete(store, tasks[1])
+
+    verdicts = [succeeded(task, '"done"') for task in tasks]
+    if alone:
+        answers = await store.finish(verdicts)
+    else:
+        async with held_up(store):
+            before = asyncio.ensure_future(store.enqueue([new(lane="before")]))
+            ends = asyncio.ensure_future(store.finish(verdicts))
+            after = asyncio.ensure_future(store.enqueue([new(lane="before")]))
+            await asyncio.sleep(0)
+        _, answers, _ = await asyncio.gather(before, ends, after)
+        assert {task.lane for task in await store.find(TaskQuery(state=State.QUEUED))} == {"before"}
+
+    assert answers == [
+        Finished(tasks[0].no, State.COMPLETED),
+        Stale(tasks[1].no, tasks[1].attempt),
+        Finished(tasks[2].no, State.COMPLETED),
+    ]
+    kept = [await seen(store, task.id) for task in tasks]
+    assert [(task.charged, task.result) for task in kept] == [
+        (1, '"done"'),
+        (1, None),
+        (1, '"done"'),
+    ]
 
 
 @pytest.mark.spec("engine-28")

@@ -23,7 +23,7 @@ from taskyard.store.sqlite import forks
 from taskyard.store.sqlite.answers import Call, deliver, letterbox_of
 from taskyard.store.sqlite.connection import MEMORY
 from taskyard.store.sqlite.errors import shown
-from taskyard.store.sqlite.tx import Tx
+from taskyard.store.sqlite.tx import AnotherWay, Tx
 
 T = TypeVar("T")
 
@@ -252,7 +252,11 @@ class DatabaseThread:
         try:
             if not alone:
                 db.execute("SAVEPOINT call")
-            call.answers(call.job(tx))
+            try:
+                call.answers(call.job(tx))
+            except AnotherWay:
+                self._undo(db, alone=alone)
+                call.answers(call.job(tx))
         except BaseException as error:
             if not alone and db.in_transaction:
                 db.execute("ROLLBACK TO call")
@@ -260,6 +264,14 @@ class DatabaseThread:
             call.error = shown(error, self._path)
         if not alone and db.in_transaction:
             db.execute("RELEASE call")
+
+    def _undo(self, db: apsw.Connection, *, alone: bool) -> None:
+        self._on_rollback()
+        if alone:
+            db.execute("ROLLBACK")
+            db.execute(self._begin)
+        else:
+            db.execute("ROLLBACK TO call")
 
     def _rollback(self, db: apsw.Connection) -> None:
         self._on_rollback()

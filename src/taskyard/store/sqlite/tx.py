@@ -32,12 +32,16 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
 
 
+class AnotherWay(Exception):
+    """A job must go another way after all: what it did is undone, and it begins anew."""
+
+
 class Names:
     """What is remembered from one transaction to the next: numbers of lanes and routes, which never
     change once they are committed, and a guess."""
 
     def __init__(self) -> None:
-        self.keyed = False  # whether tasks that ended last held keys; so will the next, mostly
+        self.particular = False  # whether more was to be said of tasks that ended last; so it will
         self.lanes: dict[str, int] = {}
         self.routes: dict[tuple[str, tuple[str, ...]], int] = {}
 

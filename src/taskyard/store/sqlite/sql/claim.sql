@@ -20,7 +20,7 @@ SELECT json_array(
            n.state, json(iif(n.boot = ?2 AND n.until > ?3, 'true', 'false')),
            json(iif(EXISTS (SELECT 1 FROM taskyard_nodes AS o WHERE o.id = n.id AND o.lease > n.lease),
                 'true', 'false')),
-           n.slots - (SELECT count(*) FROM taskyard_tasks
+           n.slots - (SELECT count(*) FROM taskyard_tasks INDEXED BY taskyard_running
                        WHERE state = 'running' AND lease = n.lease AND started_at IS NOT NULL),
            n.last_request,
            (SELECT value FROM taskyard_meta WHERE name = 'paused') <> 0
@@ -28,7 +28,7 @@ SELECT json_array(
        (SELECT json_group_array(json_array(
                    t.lane, t.route,
                    iif(l.capacity IS NULL, NULL, l.capacity - (
-                       SELECT count(*) FROM taskyard_tasks AS r
+                       SELECT count(*) FROM taskyard_tasks AS r INDEXED BY taskyard_running
                         WHERE r.state = 'running' AND r.lane = t.lane)),
                    l.lane_order, json(l.rate), l.full_at,
                    json(iif(coalesce(t.keys, t.deadline, t.rotation, t.dedup_until) IS NULL, 'true', 'false'))))

@@ -19,8 +19,8 @@ SELECT no FROM taskyard_tasks INDEXED BY taskyard_pending_lane
 SELECT no FROM taskyard_tasks INDEXED BY taskyard_parked_lane
  WHERE parked_on IS NOT NULL AND lane = ?4 AND no < ?1 AND no >= ?2 ORDER BY no DESC LIMIT ?3
 
--- :running
-SELECT no FROM taskyard_tasks INDEXED BY taskyard_running_lane
+-- :running  all that runs is read, which is never more than nodes hold
+SELECT no FROM taskyard_tasks INDEXED BY taskyard_running
  WHERE state = 'running' AND lane = ?4 AND no < ?1 AND no >= ?2 ORDER BY no DESC LIMIT ?3
 
 -- :paused

@@ -24,16 +24,14 @@ UPDATE OR FAIL taskyard_tasks
        lease = NULL, request = NULL, asked = NULL
  WHERE no IN (SELECT value FROM jsonb_each(?1))
 
--- :complete_at_once  the same, if all of them are the accepted attempts under one fence (?3 attempt, ?4 lease)
--- and there is nothing more to say of any; else nothing is changed
+-- :complete_at_once  the same for those of them that are the accepted attempts under one fence (?3 attempt, ?4 lease)
+-- and of which there is nothing more to say
 UPDATE OR FAIL taskyard_tasks
    SET state = 'completed', reason = 'finished', charged = charged + 1, ended_at = ?2,
        lease = NULL, request = NULL, asked = NULL
  WHERE no IN (SELECT value FROM jsonb_each(?1))
-   AND NOT EXISTS (
-       SELECT 1 FROM jsonb_each(?1) AS v LEFT JOIN taskyard_tasks AS t ON t.no = v.value
-        WHERE (t.state = 'running' AND t.attempt = ?3 AND ?4 IN (0, t.lease)
-               AND coalesce(t.keys, t.awaited, t.dedup_held) IS NULL) IS NOT TRUE)
+   AND state = 'running' AND attempt = ?3 AND ?4 IN (0, lease)
+   AND coalesce(keys, awaited, dedup_held) IS NULL
 
 -- :settle  give these the state, reason and place their verdicts say
 -- One that has not ended may wait for longer than its incarnation is remembered: it gets the name of its node.

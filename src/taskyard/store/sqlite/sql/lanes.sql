@@ -15,7 +15,7 @@ SELECT json_group_array(json_object(
            'name', l.name, 'capacity', l.capacity, 'max_depth', l.max_depth, 'rate', json(l.rate),
            'order', l.lane_order, 'ageing', l.ageing, 'paused', json(iif(l.paused, 'true', 'false')),
            'paused_reason', l.paused_reason, 'paused_until', l.paused_until,
-           'running', (SELECT count(*) FROM taskyard_tasks INDEXED BY taskyard_running_lane
+           'running', (SELECT count(*) FROM taskyard_tasks INDEXED BY taskyard_running
                         WHERE state = 'running' AND lane = l.no),
            'queued', (SELECT count(*) FROM taskyard_tasks INDEXED BY taskyard_ready
                        WHERE state = 'queued' AND parked_on IS NULL AND lane = l.no)
@@ -29,7 +29,7 @@ SELECT json_group_array(json_object(
 SELECT json_object('name', name, 'capacity', capacity, 'order', lane_order, 'rate', json(rate),
                    'paused', json(iif(paused AND coalesce(paused_until > ?2, TRUE), 'true', 'false')),
                    'paused_reason', paused_reason, 'paused_until', paused_until,
-                   'running', (SELECT count(*) FROM taskyard_tasks AS t
+                   'running', (SELECT count(*) FROM taskyard_tasks AS t INDEXED BY taskyard_running
                                 WHERE t.state = 'running' AND t.lane = l.no),
                    'full_at', full_at)
   FROM taskyard_lanes AS l WHERE l.name = ?1

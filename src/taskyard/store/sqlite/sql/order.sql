@@ -44,7 +44,7 @@ SELECT json_group_array(json_array(no, lane, priority, coalesce(grp, ''), json('
 
 -- :running  what runs in a lane
 SELECT json_group_array(json_array(no, lane, priority, coalesce(grp, ''), json('[]')))
-  FROM taskyard_tasks INDEXED BY taskyard_running_lane WHERE state = 'running' AND lane = ?1
+  FROM taskyard_tasks INDEXED BY taskyard_running WHERE state = 'running' AND lane = ?1
 
 -- :place  put these at other places, where they are looked at again
 UPDATE taskyard_tasks AS t SET rank = v.rank, rotation = v.rotation, parked_on = NULL

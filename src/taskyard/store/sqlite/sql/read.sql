@@ -58,7 +58,7 @@ SELECT json_object('queued', queued, 'pending', pending, 'running', running, 'pa
                  WHERE parked_on IS NOT NULL) AS queued,
                (SELECT count(*) FROM taskyard_tasks INDEXED BY taskyard_pending_lane
                  WHERE state = 'pending') AS pending,
-               (SELECT count(*) FROM taskyard_tasks INDEXED BY taskyard_running_lease
+               (SELECT count(*) FROM taskyard_tasks INDEXED BY taskyard_running
                  WHERE state = 'running') AS running,
                (SELECT count(*) FROM taskyard_tasks INDEXED BY taskyard_live_paused
                  WHERE state = 'paused') AS paused,

@@ -43,14 +43,14 @@ SELECT json_group_array(no) FROM (
     UNION ALL
     SELECT no FROM taskyard_tasks INDEXED BY taskyard_parked_lane WHERE parked_on IS NOT NULL AND lane = ?1
     UNION ALL
-    SELECT no FROM taskyard_tasks INDEXED BY taskyard_running_lane WHERE state = 'running' AND lane = ?1)
+    SELECT no FROM taskyard_tasks INDEXED BY taskyard_running WHERE state = 'running' AND lane = ?1)
 
 -- :late
 SELECT json_group_array(no) FROM taskyard_tasks INDEXED BY taskyard_deadlines
  WHERE deadline IS NOT NULL AND state IN ('pending', 'queued') AND deadline <= ?1
 
 -- :under  what runs under a lease
-SELECT json_group_array(no) FROM taskyard_tasks INDEXED BY taskyard_running_lease
+SELECT json_group_array(no) FROM taskyard_tasks INDEXED BY taskyard_running
  WHERE state = 'running' AND lease = ?1
 
 -- :dependents  those that wait for the end of these
