@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import asyncpg
 
 from bench.limits.loop import (
-    BATCH,
     GROUPS,
+    PROCESSING,
     Answer,
     Body,
     End,
@@ -75,8 +75,8 @@ SELECT array_agg(no), array_agg(attempt), array_agg(payload), (SELECT count(*) F
 async def measure(what: str, url: str, count: int) -> Answer:
     connection = await asyncpg.connect(url)
     try:
-        if what == "process":
-            return await measure_processing(connection, count)
+        if what in PROCESSING:
+            return await measure_processing(connection, count, what)
         if what == "idle":
             return await measure_idle(url, connection, count)
         group = GROUPS[what]
@@ -85,10 +85,10 @@ async def measure(what: str, url: str, count: int) -> Answer:
         await connection.close()
 
 
-async def measure_processing(connection: asyncpg.Connection, count: int) -> Answer:
+async def measure_processing(connection: asyncpg.Connection, count: int, what: str) -> Answer:
     await connection.execute(SCHEMA)
     await connection.execute(FILL, 1, count)
-    return await process(await turns(connection), count)
+    return await process(await turns(connection), count, what)
 
 
 async def measure_idle(url: str, connection: asyncpg.Connection, count: int) -> Answer:
@@ -113,10 +113,10 @@ async def turns(connection: asyncpg.Connection) -> Turn:
     statement = await connection.prepare(TURN)
     floor = 0
 
-    async def turn(ends: Sequence[End]) -> list[Body]:
+    async def turn(ends: Sequence[End], room: int) -> list[Body]:
         nonlocal floor
         nos, attempts, results = zip(*ends, strict=True) if ends else ((), (), ())
-        row = await statement.fetchrow(nos, attempts, results, BATCH, floor)
+        row = await statement.fetchrow(nos, attempts, results, room, floor)
         assert row is not None
         claimed, tries, payloads, kept = row
         assert kept == len(ends), "an attempt was refused"

@@ -11,8 +11,8 @@ from redis.asyncio import Redis
 
 from bench.limits.entries_of_redis import Entries, sample_entries
 from bench.limits.loop import (
-    BATCH,
     GROUPS,
+    PROCESSING,
     Answer,
     Body,
     End,
@@ -76,18 +76,18 @@ _unpack = msgspec.msgpack.Decoder(tuple[str, str]).decode
 
 async def measure(what: str, url: str, count: int) -> Answer:
     async with Redis.from_url(url) as client:
-        if what == "process":
-            return await measure_processing(client, count)
+        if what in PROCESSING:
+            return await measure_processing(client, count, what)
         if what == "idle":
             return await measure_idle(url, client, count)
         entries = await sample_entries(url, client)
         return await enqueue(await saving(client, entries), count, GROUPS[what])
 
 
-async def measure_processing(client: Any, count: int) -> Answer:
+async def measure_processing(client: Any, count: int, what: str) -> Answer:
     for first in range(1, count + 1, CHUNK):
         await client.eval(FILL, 0, first, min(count, first + CHUNK - 1))
-    return await process(await turns(client), count)
+    return await process(await turns(client), count, what)
 
 
 async def measure_idle(url: str, client: Any, count: int) -> Answer:
@@ -105,13 +105,13 @@ async def measure_idle(url: str, client: Any, count: int) -> Answer:
 async def turns(client: Any) -> Turn:
     sha = await client.script_load(TURN)
 
-    async def turn(ends: Sequence[End]) -> list[Body]:
+    async def turn(ends: Sequence[End], room: int) -> list[Body]:
         columns = (
             [str(no) for no, _, _ in ends],
             [str(attempt) for _, attempt, _ in ends],
             [result for _, _, result in ends],
         )
-        refused, nos, bodies = await client.evalsha(sha, 0, _pack(columns), BATCH, time.time_ns())
+        refused, nos, bodies = await client.evalsha(sha, 0, _pack(columns), room, time.time_ns())
         assert refused == 0, "an attempt was refused"
         return [(int(no), 1, _unpack(body)[1]) for no, body in zip(nos, bodies, strict=True)]
 

@@ -10,8 +10,8 @@ import apsw
 import msgspec
 
 from bench.limits.loop import (
-    BATCH,
     GROUPS,
+    PROCESSING,
     Answer,
     Body,
     End,
@@ -69,18 +69,18 @@ def connect(path: str) -> apsw.Connection:
 
 
 async def measure(what: str, folder: str, count: int) -> Answer:
-    if what == "process":
-        return await measure_processing(connect(f"{folder}/bare.db"), count)
+    if what in PROCESSING:
+        return await measure_processing(connect(f"{folder}/bare.db"), count, what)
     if what == "idle":
         return await measure_idle(connect(f"{folder}/bare.db"), count)
     return await enqueue(await inserts(f"{folder}/yard.db"), count, GROUPS[what])
 
 
-async def measure_processing(db: apsw.Connection, count: int) -> Answer:
+async def measure_processing(db: apsw.Connection, count: int, what: str) -> Answer:
     db.execute(SCHEMA)
     fill(db, 1, count)
     with ThreadPoolExecutor(1) as writer:
-        return await process(turns(db, writer), count)
+        return await process(turns(db, writer), count, what)
 
 
 async def measure_idle(db: apsw.Connection, count: int) -> Answer:
@@ -109,22 +109,22 @@ def fill(db: apsw.Connection, first: int, last: int) -> None:
 
 
 def turns(db: apsw.Connection, writer: ThreadPoolExecutor) -> Turn:
-    def step(ends: Sequence[End]) -> list[Body]:
+    def step(ends: Sequence[End], room: int) -> list[Body]:
         ended = _encode(ends).decode()
         db.execute("BEGIN IMMEDIATE")
         if ends:
             db.execute(FINISH, (ended,))
             assert db.changes() == len(ends), "an attempt was refused"
             db.execute(LET_GO, (ended,))
-        [(bodies, last)] = db.execute(CLAIM, (BATCH,))
+        [(bodies, last)] = db.execute(CLAIM, (room,))
         if last is not None:
-            db.execute(BEGIN, (BATCH,))
+            db.execute(BEGIN, (room,))
             db.execute(LEAVE, (last,))
         db.execute("COMMIT")
         return _decode(bodies)
 
     loop = asyncio.get_running_loop()
-    return lambda ends: loop.run_in_executor(writer, step, ends)
+    return lambda ends, room: loop.run_in_executor(writer, step, ends, room)
 
 
 async def inserts(path: str) -> Callable[[int, int], Awaitable[None]]:

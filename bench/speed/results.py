@@ -52,6 +52,13 @@ class SideResult(msgspec.Struct, kw_only=True):
         there = [value for value in self.values(measure, figure) if value is not None]
         return median(there) if there else None
 
+    def share(self, measure: Measure, of: Measure) -> Ratio | None:
+        """Of its own in one measure, of its own in another."""
+        there = [self.measured.get(each) for each in (measure, of)]
+        if None in there or len({each.started for each in there if each}) > 1:
+            return None
+        return ratio_of(self.values(measure), self.values(of))
+
     def way(self, measure: Measure) -> Measure | None:
         """How it does this, or what comes nearest to it."""
         ways = INSTEAD.get(measure, (measure,))
@@ -100,13 +107,6 @@ class StoreResult(msgspec.Struct, kw_only=True):
         figure = figure or measure.figure
         ours, theirs = self.own.values(measure, figure), other.values(way, figure)
         return ratio_of(ours, theirs, less_is_better=figure in LESS_IS_BETTER)
-
-    def share(self, measure: Measure, of: Measure) -> Ratio | None:
-        """Of ours in one measure, of ours in another."""
-        there = [self.own.measured.get(each) for each in (measure, of)]
-        if None in there or len({each.started for each in there if each}) > 1:
-            return None
-        return ratio_of(self.own.values(measure), self.own.values(of))
 
     def after(self, earlier: StoreResult) -> StoreResult:
         """With what an earlier run measured and this one did not."""

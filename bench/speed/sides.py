@@ -20,7 +20,8 @@ PIN = re.compile(r"^([A-Za-z0-9._-]+)(\[[A-Za-z0-9,._-]+\])?==[A-Za-z0-9.!+_-]+$
 
 
 class Measure(StrEnum):
-    """What a run measures; the first six are for every side, the others for Taskyard alone."""
+    """What a run measures; the first six are for every side, the others for Taskyard alone,
+    `lane` also for the bare store."""
 
     PROCESS = "process"
     PROCESS_BY_TWO = "process_by_two"  # `process` with two worker processes
@@ -161,7 +162,14 @@ def limit(store: str) -> Side:
         name="bare store",
         role=Role.LIMIT,
         measures=frozenset(
-            {Measure.PROCESS, Measure.ONE, Measure.AT_ONCE, Measure.BULK, Measure.IDLE}
+            {
+                Measure.PROCESS,
+                Measure.ONE,
+                Measure.AT_ONCE,
+                Measure.BULK,
+                Measure.IDLE,
+                Measure.LANE,
+            }
         ),
         command=(sys.executable, "-m", f"bench.limits.{store}"),
         folder=ROOT,

@@ -55,6 +55,7 @@ TARGETS = (
     Target(Measure.IDLE, To.LIMIT, {}),
     Target(Measure.KEYED, To.PLAIN, {"postgres": 0.35, "redis": 0.45, "sqlite": 0.45}),
     Target(Measure.LANE, To.PLAIN, {"postgres": 0.55, "redis": 0.55, "sqlite": 0.55}),
+    Target(Measure.LANE, To.LIMIT, {}),
 )
 MOST_MS_HERE = 2.0
 MOST_MB = 80.0
@@ -63,6 +64,7 @@ MOST_MB = 80.0
 def figures(result: StoreResult) -> list[Figure]:
     """A line for each target; a ratio is judged by its lower bound."""
     found = [figure for target in TARGETS for figure in judged(result, target)]
+    found += bare_lane(result)
     here = result.own.typical(Measure.IDLE_HERE)
     if here is not None:
         name = f"{NAMES[Measure.IDLE_HERE]}, p50"
@@ -73,6 +75,18 @@ def figures(result: StoreResult) -> list[Figure]:
             Figure(name="peak memory of a worker", value=memory, unit="MB", at_most=MOST_MB)
         )
     return found
+
+
+def bare_lane(result: StoreResult) -> Iterator[Figure]:
+    """What is left of the bare store's own speed where a hundred run and then a hundred more."""
+    ratio = result.limit and result.limit.share(Measure.LANE, Measure.PROCESS)
+    if ratio:
+        yield Figure(
+            name="the bare store, 100 tasks after 100: to itself",
+            value=ratio.median,
+            unit="of it",
+            detail=f"median of {ratio.rounds} rounds",
+        )
 
 
 def judged(result: StoreResult, target: Target) -> Iterator[Figure]:
@@ -112,7 +126,7 @@ def ratio_to(result: StoreResult, target: Target) -> tuple[Ratio, str] | None:
             ratio = result.against(result.limit, target.measure)
             beside = f"; {told(result, result.limit, target.measure)}" if ratio else ""
         case To.PLAIN:
-            ratio, beside = result.share(target.measure, Measure.PROCESS), ""
+            ratio, beside = result.own.share(target.measure, Measure.PROCESS), ""
     return None if ratio is None else (ratio, beside)
 
 

@@ -23,9 +23,9 @@ from taskyard import Yard
 from taskyard.domain.state import State
 
 
-async def bare(store: str, what: str, url: str, count: int) -> dict[str, float]:
+async def bare(store: str, what: str, url: str, count: int, *special: str) -> dict[str, float]:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", f"bench.limits.{store}", what, url, str(count), "1"),
+        *(sys.executable, "-m", f"bench.limits.{store}", what, url, str(count), "1", *special),
         cwd=ROOT,
         stdout=asyncio.subprocess.PIPE,
     )
@@ -42,13 +42,14 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str],
         yield cache(lambda s: stack.enter_context(place(s, tmp_path_factory.mktemp(s))))
 
 
+@pytest.mark.parametrize("special", [(), ("lane",)])
 @pytest.mark.parametrize("store", STORES)
 async def test_every_task_is_processed_once_and_kept(
-    store: str, places: Callable[[str], Place]
+    store: str, special: tuple[str, ...], places: Callable[[str], Place]
 ) -> None:
     url = await places(store).empty()
 
-    assert (await bare(store, "process", url, 1_234))["done"] > 0  # no whole batches
+    assert (await bare(store, "process", url, 1_234, *special))["done"] > 0  # no whole batches
 
     assert await left(store, url) == (1_234, 0)
 

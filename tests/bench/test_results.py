@@ -187,7 +187,7 @@ def test_what_did_not_run_in_the_same_rounds_is_not_compared() -> None:
     found.own.measured[Measure.PROCESS].started = "another time"
 
     assert found.against(found.peers[0], Measure.PROCESS) is None
-    assert found.share(Measure.KEYED, Measure.PROCESS) is None
+    assert found.own.share(Measure.KEYED, Measure.PROCESS) is None
     assert found.against(found.peers[1], Measure.AT_ONCE) is not None
 
 
