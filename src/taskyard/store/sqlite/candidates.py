@@ -12,9 +12,8 @@ from taskyard.domain.clock import Instant
 from taskyard.domain.lane import Order
 from taskyard.domain.node import Lease
 from taskyard.domain.rate import Rate
-from taskyard.domain.task import Claimed
 from taskyard.store.sqlite import fair
-from taskyard.store.sqlite.found import ClaimedRow, Found, Place
+from taskyard.store.sqlite.found import Found, Place
 from taskyard.store.sqlite.tx import Tx
 from taskyard.store.sqlite.unreadable import UNREADABLE
 
@@ -48,12 +47,14 @@ class Plain(msgspec.Struct):
 
     lanes: dict[int, list[int]]
     cut_short: bool
-    whole: dict[int, Claimed]  # those of them of which all is known that their worker needs
+    whole: str | None = (
+        None  # all that their worker needs to know of them, to be read as ClaimedRow
+    )
 
 
 _STREAMS = msgspec.json.Decoder(list[Stream])
 _PLACED = msgspec.json.Decoder(tuple[list[int], list[int], list[int]])
-_WHOLE = msgspec.json.Decoder(list[ClaimedRow])
+_NUMBERS = msgspec.json.Decoder(list[int])
 
 
 def streams(tx: Tx, found_now: str, slots: int) -> list[Stream]:
@@ -92,7 +93,7 @@ def plain(tx: Tx, streams: Sequence[Stream], want: int, lease: Lease) -> Plain |
     """The same as look, for tasks that nothing but room can hold back; None: there are others."""
     if len(streams) > MAX_PLAIN or not all(map(_may_be_plain, streams)):
         return None
-    seen = Plain({}, cut_short=False, whole={})
+    seen = Plain({}, cut_short=False)
     if len(streams) == 1:
         found = _first_whole(tx, streams[0], want, lease, seen)
         if found is not None:
@@ -118,15 +119,15 @@ def _first_whole(tx: Tx, stream: Stream, want: int, lease: Lease, seen: Plain) -
     limit = want if stream.room is None else min(want, stream.room)
     statement = tx.sql("claim")["whole"]
     try:
-        answer = tx.value(statement, stream.lane, stream.route, limit, lease, tx.now)
-        rows = None if answer is None else _WHOLE.decode(answer)
+        found, rows, is_whole = tx.row(statement, stream.lane, stream.route, limit, lease, tx.now)
     except UNREADABLE:
-        rows = None  # the other way finds out which
-    if rows is None:
+        found = None  # the other way finds out which
+    if found is None:
         return None
-    seen.cut_short = len(rows) == limit
-    seen.whole = {row.no: row for row in rows if row.payload}
-    return [row.no for row in rows]
+    nos = _NUMBERS.decode(found)
+    seen.cut_short = len(nos) == limit
+    seen.whole = rows if is_whole else None
+    return nos
 
 
 def _first_plain(tx: Tx, served: Sequence[Stream], want: int, seen: Plain) -> list[int] | None:

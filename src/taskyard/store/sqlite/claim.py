@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -21,6 +20,7 @@ from taskyard.store.sqlite.candidates import MAX_SET, Plain, Stream
 from taskyard.store.sqlite.finish import finish, free_dedup
 from taskyard.store.sqlite.found import ClaimedRow, Found
 from taskyard.store.sqlite.tx import Tx, numbers, to_json
+from taskyard.store.sqlite.unread import Unread
 from taskyard.store.sqlite.unreadable import UNREADABLE, corrupt, name, sift
 
 # A claim looks at so many sets of candidates at most; what it parks on the way stays parked, so
@@ -41,7 +41,7 @@ class _NodeRow(msgspec.Struct, array_like=True):
     yard_paused: int
 
 
-def claim(tx: Tx, request: ClaimRequest) -> Claim:
+def claim(tx: Tx, request: ClaimRequest) -> Claim | Unread:
     sql = tx.sql("claim")
     begun = _begin(tx, request.lease)
     if begun is None:
@@ -88,9 +88,10 @@ class _Search:
         self._reach = 1
         self._now: list[int] = []
         self._later: list[int] = []
-        self._whole: dict[int, Claimed] = {}  # of those taken, what need not be loaded any more
+        self._whole: list[str] = []  # of those taken in each round, what need not be loaded then
+        self._all_whole = True
 
-    def run(self) -> Claim:
+    def run(self) -> Claim | Unread:
         more = False
         for _ in range(MAX_ROUNDS):
             if self._slots + self._ahead <= 0:
@@ -101,20 +102,11 @@ class _Search:
         taken = self._now + self._later
         if taken:
             self._tx.run(self._sql["answered"], self._request.lease, self._request.number)
-        tasks, spoiled = self._loaded(taken)
-        more = spoiled or (more and self._slots > 0)
-        return Claim(tasks, frozenset(self._later), more=more)
-
-    def _loaded(self, taken: list[int]) -> tuple[list[Claimed], bool]:
-        whole = self._whole
-        with contextlib.suppress(KeyError):  # one that is not whole
-            return list(map(whole.__getitem__, taken)), False
-        lacking = [no for no in taken if no not in whole]
-        tasks, spoiled = _load(self._tx, self._request.lease, lacking)
-        if not whole:
-            return tasks, spoiled
-        whole |= {task.no: task for task in tasks}
-        return [whole[no] for no in taken if no in whole], spoiled
+        ahead, more = frozenset(self._later), more and self._slots > 0
+        if self._all_whole:
+            return Unread(self._whole, len(taken), ahead, more)
+        tasks, spoiled = _load(self._tx, self._request.lease, taken)
+        return Claim(tasks, ahead, more=more or spoiled)
 
     def _ready_now(self) -> str:
         if self._ready is None:
@@ -168,7 +160,10 @@ class _Search:
         found = queues[0] if len(queues) == 1 else list(interleave(queues, self._request.number))
         started = found[: self._slots]
         ahead = [no for no in found[self._slots :] if no not in kept_back][: self._ahead]
-        self._whole |= look.whole
+        if look.whole is not None and len(started) + len(ahead) == len(found):
+            self._whole.append(look.whole)
+        else:
+            self._all_whole = False
         self._start(started, ahead)
         if limited:
             begun = set(started)
@@ -215,6 +210,7 @@ class _Search:
         return next((c for c, names in left.items() if not waited.isdisjoint(names)), None)
 
     def _apply(self, admission: Admission) -> None:
+        self._all_whole = False
         self._start([c.no for c in admission.admitted], [c.no for c in admission.ahead])
         keyed = [c.no for c in admission.admitted if c.keys]
         if keyed:

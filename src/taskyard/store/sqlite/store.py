@@ -73,6 +73,7 @@ from taskyard.store.sqlite.presence import holds_yard, schema_of
 from taskyard.store.sqlite.queries import DEFAULT_NAMESPACE
 from taskyard.store.sqlite.thread import DatabaseThread
 from taskyard.store.sqlite.tx import Names, Tx
+from taskyard.store.sqlite.unread import Unread
 from taskyard.store.sqlite.watch import FileWatch
 
 T = TypeVar("T")
@@ -215,7 +216,9 @@ class SqliteStore:
             return enqueuing.enqueue(Tx(db, self.clock, Names(), self._namespace), tasks)
 
     async def claim(self, request: ClaimRequest) -> Claim:
-        return await self._write(lambda tx: claiming.claim(tx, request))
+        return await self._read_claim(
+            request, await self._write(lambda tx: claiming.claim(tx, request))
+        )
 
     async def finish(self, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
         return await self._write(lambda tx: finishing.finish(tx, verdicts))
@@ -226,11 +229,16 @@ class SqliteStore:
         request: ClaimRequest,
         answered: Answered = nobody_asks,
     ) -> Turn:
-        turn = await self._write(
-            lambda tx: Turn(finishing.finish(tx, verdicts), claiming.claim(tx, request))
+        finished, claimed = await self._write(
+            lambda tx: (finishing.finish(tx, verdicts), claiming.claim(tx, request))
         )
-        await answered(len(turn.claim.tasks))
-        return turn
+        await answered(claimed.count if isinstance(claimed, Unread) else len(claimed.tasks))
+        return Turn(finished, await self._read_claim(request, claimed))
+
+    async def _read_claim(self, request: ClaimRequest, claimed: Claim | Unread) -> Claim:
+        read = claimed.read() if isinstance(claimed, Unread) else claimed
+        # Asked again by its number, it finds out which cannot be read, and ends those.
+        return read if read is not None else await self.claim(request)
 
     async def mark_started(self, holds: Sequence[Hold]) -> None:
         await self._write(lambda tx: finishing.mark_started(tx, holds))

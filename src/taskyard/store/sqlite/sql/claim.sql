@@ -61,9 +61,10 @@ SELECT iif(max(asks), NULL, json_array(json_group_array(no), json_group_array(ra
          WHERE state = 'queued' AND parked_on IS NULL AND lane = ?1 AND route = ?2
          ORDER BY rank, seq LIMIT ?3)
 
--- :whole  what the worker ?4 needs to run the same, if nothing more has to be asked of any of them; NULL otherwise
+-- :whole  the numbers of the same, what the worker ?4 needs to run them, and whether that is all of it, if nothing
+-- more has to be asked of any of them; NULL otherwise
 -- What is large, or begun before, is left out with its payload: five hundred of the largest would not fit into one text.
-SELECT iif(max(asks), NULL, json_group_array(json_array(
+SELECT iif(max(asks), NULL, json_group_array(t.no)), iif(max(asks), NULL, json_group_array(json_array(
            t.no, t.id, (SELECT kind FROM taskyard_routes WHERE no = ?2), (SELECT name FROM taskyard_lanes WHERE no = ?1),
            t.attempt + 1, t.charged, t.max_charged,
            iif(t.timeout % 1000000, t.timeout / 1e6, t.timeout / 1000000),
@@ -73,7 +74,9 @@ SELECT iif(max(asks), NULL, json_group_array(json_array(
            max(0, ?5 - t.run_at) / 1e6, NULL,
            iif((SELECT EXISTS (SELECT 1 FROM taskyard_traces)), json((
                SELECT json_array(o.trace, json(iif(t.run_at <= t.created_at, 'true', 'false')))
-                 FROM taskyard_traces AS o WHERE o.no = t.no)), NULL))))
+                 FROM taskyard_traces AS o WHERE o.no = t.no)), NULL)))),
+       min((octet_length(p.payload) <= 10000) IS TRUE AND NOT (
+               t.attempt > 0 AND EXISTS (SELECT 1 FROM taskyard_checkpoints AS c WHERE c.no = t.no)))
   FROM (SELECT no, id, attempt, charged, max_charged, timeout, losses, run_at, created_at,
                coalesce(keys, deadline, rotation, dedup_until) IS NOT NULL OR reason = 'rescued'
                    OR typeof(priority) <> 'integer' OR typeof(rank) <> 'integer' OR typeof(seq) <> 'integer' AS asks
