@@ -112,6 +112,30 @@ async def test_a_definition_that_cannot_be_read_fails_its_task(
 
 
 @pytest.mark.spec("reliability-16")
+@pytest.mark.parametrize(("table", "column", "value"), DEFINITIONS)
+async def test_a_plain_definition_that_cannot_be_read_fails_its_task(
+    store: SqliteStore, spoil: Spoil, table: str, column: str, value: str
+) -> None:
+    """It is found when all has been claimed, and another turn may be on its way."""
+    [bad, *good] = [await enqueued(store) for _ in range(4)]
+    spoil(table, bad, column, value)
+    worker = await node(store, slots=5)
+    others: list[str] = []
+
+    async def answered(claimed: int) -> None:
+        others.extend(await worker.claim_ids(5))
+
+    request = ClaimRequest(lease=worker.lease, number=1, room=3)
+    worker.number = 1
+    turn = await store.turn([], request, answered)
+
+    assert [task.id for task in turn.claim.tasks] + others == good
+    assert turn.claim.more
+    assert (await store.counts())[State.FAILED] == 1
+    assert {hold.no for hold in await worker.holds()} == {2, 3, 4}
+
+
+@pytest.mark.spec("reliability-16")
 async def test_a_definition_that_is_gone_fails_its_task(store: SqliteStore) -> None:
     bad, good = await enqueued(store), await enqueued(store)
     other = apsw.Connection(store.path)
