@@ -31,8 +31,7 @@ $$;
 CREATE OR REPLACE FUNCTION taskyard.lock_room() RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    PERFORM taskyard.require_read_committed();
-    PERFORM pg_advisory_xact_lock(hashtextextended('taskyard.room', 0));
+    PERFORM taskyard.require_read_committed(), pg_advisory_xact_lock(hashtextextended('taskyard.room', 0));
 END
 $$;
 

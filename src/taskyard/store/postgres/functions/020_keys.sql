@@ -217,8 +217,13 @@ BEGIN
     IF p_keys IS NULL OR cardinality(p_keys) = 0 THEN
         RETURN;
     END IF;
+    v_keys := ARRAY(SELECT k.key FROM unnest(p_keys) AS k (key)
+                     WHERE (SELECT true FROM taskyard.parked AS w WHERE w.key = k.key LIMIT 1));
+    IF cardinality(v_keys) = 0 THEN
+        RETURN;  -- nobody waits
+    END IF;
     SELECT array_agg(c.key), array_agg(c.n) INTO v_keys, v_freed
-      FROM (SELECT k.key, count(*) AS n FROM unnest(p_keys) AS k (key) GROUP BY k.key) AS c;
+      FROM (SELECT k.key, count(*) AS n FROM unnest(v_keys) AS k (key) GROUP BY k.key) AS c;
     PERFORM taskyard.wake(p_now, v_keys, v_freed, p_set);
 END
 $$;

@@ -106,6 +106,28 @@ BEGIN
 END
 $$;
 
+-- raise_floors_between: the same for the queues of one lane and route from which a claim took, p_first to p_last.
+-- Nearly always the first has just been raised, and then so have the others, or they will be within the next tenth
+-- of a second.
+CREATE OR REPLACE FUNCTION taskyard.raise_floors_between(
+    p_parts taskyard.stretch[], p_first smallint, p_last smallint) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_lane  integer := (p_parts[1]).lane;
+    v_route integer := (p_parts[1]).route;
+BEGIN
+    IF taskyard.wall_clock() - 100000 < (
+        SELECT f.raised_at FROM taskyard.floors AS f
+         WHERE f.lane = v_lane AND f.route = v_route AND f.priority = p_first
+         ORDER BY f.pass DESC LIMIT 1)
+    THEN
+        RETURN;
+    END IF;
+    PERFORM taskyard.raise_floors(array_agg(p.lane), array_agg(p.route), array_agg(p.priority))
+       FROM unnest(p_parts) AS p WHERE p.priority BETWEEN p_first AND p_last;
+END
+$$;
+
 -- raise_floor: unless somebody just has. Needs the lock of floors.
 CREATE OR REPLACE FUNCTION taskyard.raise_floor(
     p_now bigint, p_lane integer, p_route integer, p_priority smallint) RETURNS void

@@ -1,3 +1,36 @@
+-- end_alike: what end_attempts does first where all completed ones have the same attempt, lease and result, as
+-- nearly all turns have it: they are deleted as they are found. Answers which were accepted, how many of them had
+-- started, and the dedup keys and keys they held. The lease is compared so that no index of it is taken for the way.
+CREATE OR REPLACE FUNCTION taskyard.end_alike(
+    p_now bigint, p_nos bigint[], p_attempt integer, p_lease bigint, p_result text,
+    OUT o_accepted bigint[], OUT o_started integer, OUT o_dedup text[], OUT o_keys text[], OUT o_holders bigint[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_several boolean;  -- keys of one task
+BEGIN
+    WITH gone AS (
+        DELETE FROM taskyard.running AS r
+         WHERE r.no = ANY (p_nos) AND r.attempt = p_attempt AND r.lease IS NOT DISTINCT FROM p_lease
+        RETURNING r.no, r.started_at, r.charged, r.losses, r.keys, r.dedup
+    ), kept AS (
+        INSERT INTO taskyard.done (no, ended_at, started_at, attempt, charged, losses, state, reason, node, result)
+        SELECT g.no, p_now, g.started_at, p_attempt, g.charged + 1, g.losses, 'completed', 'finished',
+               (SELECT n.id FROM taskyard.nodes AS n WHERE n.lease = p_lease), p_result
+          FROM gone AS g
+    )
+    SELECT array_agg(g.no), count(g.started_at), array_agg(g.dedup) FILTER (WHERE g.dedup IS NOT NULL),
+           array_agg(array_to_string(g.keys, E'\x1f')) FILTER (WHERE g.keys IS NOT NULL),
+           array_agg(g.no) FILTER (WHERE g.keys IS NOT NULL), bool_or(cardinality(g.keys) > 1)
+      INTO o_accepted, o_started, o_dedup, o_keys, o_holders, v_several
+      FROM gone AS g;
+    IF v_several THEN
+        SELECT array_agg(k.key), array_agg(u.no) INTO o_keys, o_holders
+          FROM unnest(o_keys, o_holders) AS u (keys, no)
+               CROSS JOIN LATERAL string_to_table(u.keys, E'\x1f') AS k (key);
+    END IF;
+END
+$$;
+
 -- end_attempts: end these attempts where they are the accepted ones; the one place where room is
 -- given back. Completed ones come as arrays, in which one entry beside the numbers may stand for all, the
 -- others as a JSON list of verdicts with a list of their errors beside it; a lease of 0 is not compared.
@@ -18,8 +51,8 @@ DECLARE
     v_result  text := p_results[1];
     v_given   integer := cardinality(p_nos);
     v_listed  boolean := p_others IS NOT NULL OR cardinality(p_leases) > 1 OR p_leases[1] = 0;
-    v_count   bigint;
-    v_started bigint;
+    v_count   integer := 0;
+    v_started integer;
     v_freed   bigint[];
     v_queued  taskyard.entrant[];
     v_ended   bigint[];
@@ -35,7 +68,18 @@ DECLARE
     v_hold_2  bigint[];
     v_dedup_2 text[];
 BEGIN
-    IF cardinality(p_nos) > 0 THEN
+    IF v_same AND cardinality(p_attempts) = 1 AND cardinality(p_leases) = 1 AND v_lease <> 0 THEN
+        SELECT e.* INTO o_accepted, v_started, v_dedup, v_keys, v_holders
+          FROM taskyard.end_alike(p_now, p_nos, v_attempt, v_lease, v_result) AS e;
+        v_count := coalesce(cardinality(o_accepted), 0);
+        IF v_started > 0 THEN
+            o_freed := array_fill(v_lease, ARRAY[v_started]);
+        END IF;
+        IF v_listed OR v_count < v_given THEN
+            o_accepted_attempt := array_fill(v_attempt, ARRAY[v_count]);
+            o_accepted_lease := array_fill(v_lease, ARRAY[v_count]);
+        END IF;
+    ELSIF cardinality(p_nos) > 0 THEN
         v_node := (SELECT n.id FROM taskyard.nodes AS n WHERE n.lease = v_lease);
         -- Deleted by their places, and not locked before: their leases are. Somebody may still have updated
         -- one meanwhile (a wish to cancel): that one may be missed, and the call is made again. Lists of what
@@ -77,15 +121,14 @@ BEGIN
                   USING ERRCODE = 'serialization_failure';
         END IF;
         IF NOT v_listed AND v_started > 0 THEN
-            o_freed := array_fill(v_lease, ARRAY[v_started::integer]);
+            o_freed := array_fill(v_lease, ARRAY[v_started]);
         END IF;
         IF NOT v_listed AND v_count < v_given THEN  -- some were stale
             o_accepted_attempt := ARRAY(
                 SELECT (SELECT d.attempt FROM taskyard.done AS d WHERE d.no = u.no)
                   FROM unnest(o_accepted) WITH ORDINALITY AS u (no, at) ORDER BY u.at);
-            o_accepted_lease := array_fill(v_lease, ARRAY[v_count::integer]);
+            o_accepted_lease := array_fill(v_lease, ARRAY[v_count]);
         END IF;
-        PERFORM taskyard.count_completed(v_count);
     END IF;
 
     IF p_others IS NOT NULL THEN
@@ -181,7 +224,7 @@ BEGIN
           INTO v_others, v_tries, v_leases, o_cancelled, o_paused, v_freed, v_queued, v_ended, v_well, v_dedup_2,
                v_keys_2, v_hold_2
           FROM placed AS p;
-        PERFORM taskyard.count_completed(v_well);
+        v_count := v_count + v_well;
         v_ended := o_accepted || v_ended;
         o_freed := o_freed || v_freed;
         o_accepted := o_accepted || v_others;
@@ -208,7 +251,7 @@ BEGIN
               FROM unnest(v_keys, v_holders) AS k (key, no)));
         PERFORM taskyard.passed_over(p_now, v_keys);
     END IF;
-    PERFORM taskyard.tell_dependents(p_now, v_ended);
+    PERFORM taskyard.count_completed(v_count), taskyard.tell_dependents(p_now, v_ended);
 END
 $$;
 
@@ -216,17 +259,14 @@ $$;
 CREATE OR REPLACE FUNCTION taskyard.lighten(p_freed bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM taskyard.shift_load(f.lease, -f.bodies, NULL)
+    PERFORM taskyard.shift_load(f.lease, -f.bodies)
        FROM (SELECT u.lease, count(*)::integer AS bodies FROM unnest(p_freed) AS u (lease)
               GROUP BY u.lease) AS f;
 END
 $$;
 
--- shift_load: a lease has more bodies now, or fewer; p_number, if given, is the claim that brought
--- them. Now and then it is seen which claim is the first that something still runs of: numbers only grow, and
--- one claim of a lease comes after the other, so nothing is ever taken by an earlier one. Needs the lock of the
--- node.
-CREATE OR REPLACE FUNCTION taskyard.shift_load(p_lease bigint, p_bodies integer, p_number bigint) RETURNS void
+-- shift_load: a lease has more bodies now, or fewer. Needs the lock of the node.
+CREATE OR REPLACE FUNCTION taskyard.shift_load(p_lease bigint, p_bodies integer) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     WITH last AS (
@@ -236,13 +276,31 @@ BEGIN
         RETURNING l.entry, l.number, l.running, l.since
     )
     INSERT INTO taskyard.loads (lease, entry, number, running, since)
-    SELECT p_lease, l.entry + 1, coalesce(p_number, l.number), l.running + p_bodies,
-           CASE WHEN mod(p_number, 16) = 0
-                THEN coalesce((SELECT r.request FROM taskyard.running AS r
-                                WHERE r.lease = p_lease AND r.request >= l.since
-                                ORDER BY r.request LIMIT 1), l.since)
-                ELSE l.since END
+    SELECT p_lease, l.entry + 1, l.number, l.running + p_bodies,
+           l.since
       FROM last AS l;
+END
+$$;
+
+-- first_claim: the first claim of a lease, from this one on, that something still runs of: numbers only grow, and
+-- one claim of a lease comes after the other, so nothing is ever taken by an earlier one.
+CREATE OR REPLACE FUNCTION taskyard.first_claim(p_lease bigint, p_since bigint) RETURNS bigint
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN coalesce((
+        SELECT r.request FROM taskyard.running AS r WHERE r.lease = p_lease AND r.request >= p_since
+         ORDER BY r.request LIMIT 1), p_since);
+END
+$$;
+
+-- write_load: the same by one who has read the last entry, under the same lock.
+CREATE OR REPLACE FUNCTION taskyard.write_load(
+    p_lease bigint, p_last bigint, p_number bigint, p_running integer, p_since bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM taskyard.loads AS l WHERE l.lease = p_lease AND l.entry = p_last;
+    INSERT INTO taskyard.loads (lease, entry, number, running, since)
+    VALUES (p_lease, p_last + 1, p_number, p_running, p_since);
 END
 $$;
 
@@ -277,7 +335,7 @@ BEGIN
         )
         SELECT b.lease, count(*)::integer AS bodies FROM begun AS b GROUP BY b.lease
     LOOP
-        PERFORM taskyard.shift_load(v_lease.lease, v_lease.bodies, NULL);
+        PERFORM taskyard.shift_load(v_lease.lease, v_lease.bodies);
     END LOOP;
 END
 $$;

@@ -1,22 +1,27 @@
--- take_from_stream: take the first tasks of one lane and route that nothing but a number limits, the first
--- p_slots of them to start at once; answers what their worker needs, as search_freely does, and where those
--- stand whose deadline has passed. These parts are all of that lane and route, by priority. p_counted: the room
--- of the lane was counted under the lock. Rows that are locked are deleted as they were read: they never change.
+-- To search freely: take tasks nothing but the node's room limits. Many do this at the same time and
+-- pass over each other's rows. Where a lane's order holds a special task, only what comes before it
+-- is taken (o_cut); the same snapshot sees both, so nothing goes before a task it saw first. With p_counted, under
+-- the lock, the room of their one lane is a limit too, and is in p_slots. The first p_slots are to start at once.
+-- Answers what their worker needs: in a list that is shorter than that of the numbers, one stands for all. Also the
+-- dedup keys they have, where those stand whose deadline has passed, and whether something limited was seen.
+
+-- take_from_stream: from one lane and route. These parts are all of that, by priority; o_priority has the first and
+-- the last from which was taken. Rows that are locked are deleted as they were read: they never change.
 CREATE OR REPLACE FUNCTION taskyard.take_from_stream(
     p_now bigint, p_lease bigint, p_number bigint, p_slots integer, p_want integer,
     p_parts taskyard.stretch[], p_counted boolean,
-    OUT o_no bigint[], OUT o_id text[], OUT o_attempt integer[], OUT o_charged integer[],
-    OUT o_max_charged integer[], OUT o_timeout bigint[], OUT o_payload text[], OUT o_losses integer[],
-    OUT o_run_at bigint[], OUT o_priority smallint[], OUT o_origins json, OUT o_dedup text[], OUT o_late tid[],
-    OUT o_cut boolean, OUT o_limited boolean)
+    OUT o_no bigint[], OUT o_id text[], OUT o_route integer[], OUT o_lane integer[], OUT o_attempt integer[],
+    OUT o_charged integer[], OUT o_max_charged integer[], OUT o_timeout bigint[], OUT o_payload text[],
+    OUT o_losses integer[], OUT o_run_at bigint[], OUT o_priority smallint[], OUT o_origins json,
+    OUT o_dedup text[], OUT o_late tid[], OUT o_cut boolean, OUT o_limited boolean)
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_alike boolean;   -- they have the same limits
-    v_fresh boolean;   -- none was claimed before
-    v_first smallint;  -- priorities they have
-    v_last  smallint;
+    v_alike  boolean;  -- they have the same limits
+    v_fresh  boolean;  -- none was claimed before
+    v_traced boolean;  -- some carry a trace
 BEGIN
     o_cut := false;
+    o_limited := false;
     IF NOT p_counted THEN
         -- They may have been found before the node was locked: the lane may have been paused or limited since.
         SELECT coalesce(s.room > 0, l.capacity IS NOT NULL OR l.rate_interval IS NOT NULL OR l.ordered)
@@ -69,19 +74,21 @@ BEGIN
     SELECT array_agg(x.no), array_agg(x.id), array_agg(x.payload), array_agg(x.run_at), bool_and(x.fresh),
            ARRAY[max(x.max_charged)], ARRAY[max(x.timeout)],
            min(x.max_charged) = max(x.max_charged) AND min(x.timeout) = max(x.timeout),
-           array_agg(x.dedup) FILTER (WHERE x.dedup IS NOT NULL), min(x.priority), max(x.priority),
+           array_agg(x.dedup) FILTER (WHERE x.dedup IS NOT NULL), ARRAY[min(x.priority), max(x.priority)],
            (SELECT array_agg(l.place) FROM locked AS l WHERE l.late), EXISTS (SELECT 1 FROM bound),
-           json_object_agg(x.no, json_build_array(x.trace, x.run_at <= x.created_at)) FILTER (WHERE x.trace IS NOT NULL)
-      INTO o_no, o_id, o_payload, o_run_at, v_fresh, o_max_charged, o_timeout, v_alike, o_dedup, v_first, v_last,
-           o_late, o_cut, o_origins
+           bool_or(x.trace IS NOT NULL)
+      INTO o_no, o_id, o_payload, o_run_at, v_fresh, o_max_charged, o_timeout, v_alike, o_dedup, o_priority,
+           o_late, o_cut, v_traced
       FROM (SELECT t.no, t.attempt = 1 AND t.charged = 0 AND t.losses = 0 AS fresh, t.dedup, t.priority,
-                   d.id, d.max_charged, d.timeout, d.payload, d.run_at, d.trace, d.created_at
+                   d.id, d.max_charged, d.timeout, d.payload, d.run_at, d.trace
               FROM locked AS t  -- in order, and so what comes of it
                    CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = t.no OFFSET 0) AS d
              WHERE NOT t.late) AS x;
     IF o_no IS NULL THEN
         RETURN;
     END IF;
+    o_route := ARRAY[(p_parts[1]).route];
+    o_lane := ARRAY[(p_parts[1]).lane];
     o_attempt := '{1}';
     o_charged := '{0}';
     o_losses := '{0}';
@@ -95,8 +102,11 @@ BEGIN
           FROM (SELECT unnest(o_no) AS no) AS v
                CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = v.no OFFSET 0) AS d;
     END IF;
-    IF cardinality(p_parts) > 1 THEN
-        o_priority := ARRAY(SELECT p.priority FROM unnest(p_parts) AS p WHERE p.priority BETWEEN v_first AND v_last);
+    IF v_traced THEN
+        SELECT json_object_agg(d.no, json_build_array(d.trace, d.run_at <= d.created_at)) INTO o_origins
+          FROM (SELECT unnest(o_no) AS no) AS v
+               CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = v.no OFFSET 0) AS d
+         WHERE d.trace IS NOT NULL;
     END IF;
 END
 $$;
@@ -207,81 +217,49 @@ BEGIN
 END
 $$;
 
--- search_freely: take tasks nothing but the node's room limits. Many do this at the same time and
--- pass over each other's rows. Where a lane's order holds a special task, only what comes before it
--- is taken; the same snapshot sees both, so nothing goes before a task it saw first. With p_counted, under
--- the lock, the room of their one lane is a limit too, and is in p_slots. In a list that is shorter than that of
--- the numbers, one stands for all; o_priority has the queues from which was taken, beside their lanes and routes.
-CREATE OR REPLACE FUNCTION taskyard.search_freely(
-    p_now bigint, p_lease bigint, p_number bigint, p_slots integer, p_ahead integer,
+-- take_from_streams: from several lanes and routes; o_priority has those of each task.
+CREATE OR REPLACE FUNCTION taskyard.take_from_streams(
+    p_now bigint, p_lease bigint, p_number bigint, p_slots integer, p_want integer,
     p_parts taskyard.stretch[], p_counted boolean,
     OUT o_no bigint[], OUT o_id text[], OUT o_route integer[], OUT o_lane integer[], OUT o_attempt integer[],
     OUT o_charged integer[], OUT o_max_charged integer[], OUT o_timeout bigint[], OUT o_payload text[],
-    OUT o_losses integer[], OUT o_run_at bigint[], OUT o_priority smallint[], OUT o_more boolean,
-    OUT o_origins json)
+    OUT o_losses integer[], OUT o_run_at bigint[], OUT o_priority smallint[], OUT o_origins json,
+    OUT o_dedup text[], OUT o_late tid[], OUT o_cut boolean, OUT o_limited boolean)
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_want    integer := least(p_slots + p_ahead, 500);
-    v_last    taskyard.stretch := p_parts[cardinality(p_parts)];
-    v_places  tid[];
-    v_late    tid[];
-    v_cut     boolean;
-    v_limited boolean;
-    v_dedup   text[];
+    v_places tid[];
 BEGIN
-    o_more := false;
-    IF p_parts IS NULL THEN
+    SELECT c.* INTO v_places, o_late, o_cut, o_limited
+      FROM taskyard.choose_from_streams(p_now, p_number, p_parts, p_want, p_counted) AS c;
+    IF v_places IS NULL THEN
         RETURN;
     END IF;
-    IF (p_parts[1]).lane = v_last.lane AND (p_parts[1]).route = v_last.route THEN
-        SELECT t.* INTO o_no, o_id, o_attempt, o_charged, o_max_charged, o_timeout, o_payload, o_losses, o_run_at,
-                        o_priority, o_origins, v_dedup, v_late, v_cut, v_limited
-          FROM taskyard.take_from_stream(p_now, p_lease, p_number, p_slots, v_want, p_parts, p_counted) AS t;
-        IF o_no IS NOT NULL THEN
-            o_lane := ARRAY[v_last.lane];
-            o_route := ARRAY[v_last.route];
-        END IF;
-    ELSE
-        SELECT c.* INTO v_places, v_late, v_cut, v_limited
-          FROM taskyard.choose_from_streams(p_now, p_number, p_parts, v_want, p_counted) AS c;
-    END IF;
-    IF v_places IS NOT NULL THEN
-        WITH taken AS MATERIALIZED (
-            SELECT r.*, u.at
-              FROM unnest(v_places) WITH ORDINALITY AS u (place, at)
-                   CROSS JOIN LATERAL (
-                       SELECT a.no, a.lane, a.route, a.attempt + 1 AS attempt, a.charged, a.losses,
-                              a.priority, a.dedup
-                         FROM taskyard.ready AS a WHERE a.ctid = u.place OFFSET 0) AS r
-        ), gone AS (
-            DELETE FROM taskyard.ready WHERE ctid = ANY (v_places)
-        ), started AS (
-            INSERT INTO taskyard.running (no, lease, request, started_at, attempt, lane, charged, losses, dedup)
-            SELECT t.no, p_lease, p_number, CASE WHEN t.at <= p_slots THEN p_now END, t.attempt, t.lane,
-                   t.charged, t.losses, t.dedup
-              FROM taken AS t
-        )
-        SELECT array_agg(x.no), array_agg(x.id), array_agg(x.route), array_agg(x.lane), array_agg(x.attempt),
-               array_agg(x.charged), array_agg(x.max_charged), array_agg(x.timeout), array_agg(x.payload),
-               array_agg(x.losses), array_agg(x.run_at), array_agg(x.priority),
-               array_agg(x.dedup) FILTER (WHERE x.dedup IS NOT NULL),
-               json_object_agg(x.no, json_build_array(x.trace, x.run_at <= x.created_at))
-                   FILTER (WHERE x.trace IS NOT NULL)
-          INTO o_no, o_id, o_route, o_lane, o_attempt, o_charged, o_max_charged, o_timeout, o_payload,
-               o_losses, o_run_at, o_priority, v_dedup, o_origins
-          FROM (SELECT t.*, d.id, d.max_charged, d.timeout, d.payload, d.run_at, d.trace, d.created_at
-                  FROM taken AS t  -- in order, and so what comes of it
-                       CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = t.no OFFSET 0) AS d
-               ) AS x;
-    END IF;
-    PERFORM taskyard.free_started(v_dedup, o_no);
-    IF v_late IS NOT NULL THEN
-        PERFORM taskyard.expire_ready(p_now, v_late);
-    END IF;
-    -- Less than asked for although a special or limited task is there: the next claim looks at it
-    -- under the lock.
-    o_more := coalesce(cardinality(o_no), 0) < p_slots
-        AND (v_cut OR coalesce(v_limited, false) OR v_late IS NOT NULL
-             OR coalesce(cardinality(o_no), 0) = v_want);
+    WITH taken AS MATERIALIZED (
+        SELECT r.*, u.at
+          FROM unnest(v_places) WITH ORDINALITY AS u (place, at)
+               CROSS JOIN LATERAL (
+                   SELECT a.no, a.lane, a.route, a.attempt + 1 AS attempt, a.charged, a.losses,
+                          a.priority, a.dedup
+                     FROM taskyard.ready AS a WHERE a.ctid = u.place OFFSET 0) AS r
+    ), gone AS (
+        DELETE FROM taskyard.ready WHERE ctid = ANY (v_places)
+    ), started AS (
+        INSERT INTO taskyard.running (no, lease, request, started_at, attempt, lane, charged, losses, dedup)
+        SELECT t.no, p_lease, p_number, CASE WHEN t.at <= p_slots THEN p_now END, t.attempt, t.lane,
+               t.charged, t.losses, t.dedup
+          FROM taken AS t
+    )
+    SELECT array_agg(x.no), array_agg(x.id), array_agg(x.route), array_agg(x.lane), array_agg(x.attempt),
+           array_agg(x.charged), array_agg(x.max_charged), array_agg(x.timeout), array_agg(x.payload),
+           array_agg(x.losses), array_agg(x.run_at), array_agg(x.priority),
+           array_agg(x.dedup) FILTER (WHERE x.dedup IS NOT NULL),
+           json_object_agg(x.no, json_build_array(x.trace, x.run_at <= x.created_at))
+               FILTER (WHERE x.trace IS NOT NULL)
+      INTO o_no, o_id, o_route, o_lane, o_attempt, o_charged, o_max_charged, o_timeout, o_payload,
+           o_losses, o_run_at, o_priority, o_dedup, o_origins
+      FROM (SELECT t.*, d.id, d.max_charged, d.timeout, d.payload, d.run_at, d.trace, d.created_at
+              FROM taken AS t  -- in order, and so what comes of it
+                   CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = t.no OFFSET 0) AS d
+           ) AS x;
 END
 $$;

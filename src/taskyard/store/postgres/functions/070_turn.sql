@@ -25,6 +25,11 @@ DECLARE
     v_freely     boolean := true;   -- what can be taken is limited by nothing but numbers
     v_room       integer;           -- of the one lane it is of; NULL: no such limit
     v_parts      taskyard.stretch[];
+    v_last       taskyard.stretch;
+    v_found      record;
+    v_want       integer;
+    v_starts     integer;
+    v_stream     boolean := false;  -- all from one lane and route
     v_freed      bigint[];
     v_unsaid     bigint[];   -- the leases of those whose verdict says none
     v_node       record;
@@ -37,7 +42,18 @@ DECLARE
     v_got        integer := 0;
     v_priorities smallint[];
 BEGIN
-    IF cardinality(p_nos) > 0 OR p_others IS NOT NULL THEN
+    IF cardinality(p_nos) > 0 THEN
+        -- Whoever ends what ran in a limited lane takes the next of it, most likely.
+        SELECT r.keys IS NOT NULL,
+               r.keys IS NULL AND p_lease IS NOT NULL
+               AND (l.capacity IS NOT NULL OR l.rate_interval IS NOT NULL OR l.ordered)
+          INTO v_locked, v_blindly
+          FROM taskyard.running AS r JOIN taskyard.lanes AS l ON l.no = r.lane
+         WHERE r.no = p_nos[1];
+        v_blindly := coalesce(v_blindly, false);
+        v_locked := coalesce(v_locked, false) OR v_blindly;
+    END IF;
+    IF NOT v_locked AND (cardinality(p_nos) > 0 OR p_others IS NOT NULL) THEN
         -- Where nobody holds a key, none of these does.
         IF EXISTS (SELECT 1 FROM taskyard.held) THEN
             v_locked := EXISTS (
@@ -48,14 +64,6 @@ BEGIN
                            SELECT r.keys FROM taskyard.running AS r WHERE r.no = v.no OFFSET 0) AS r
                  WHERE r.keys IS NOT NULL);
         END IF;
-    END IF;
-    IF p_lease IS NOT NULL AND NOT v_locked AND cardinality(p_nos) > 0 THEN
-        -- Whoever ends what ran in a limited lane takes the next of it, most likely.
-        v_blindly := coalesce((
-            SELECT l.capacity IS NOT NULL OR l.rate_interval IS NOT NULL OR l.ordered
-              FROM taskyard.running AS r JOIN taskyard.lanes AS l ON l.no = r.lane
-             WHERE r.no = p_nos[1]), false);
-        v_locked := v_blindly;
     END IF;
     IF p_lease IS NOT NULL AND NOT v_locked THEN
         -- Whoever brings verdicts brings room, most likely: it is counted under the lock then.
@@ -74,7 +82,11 @@ BEGIN
     IF v_locked THEN
         PERFORM taskyard.lock_room();
     END IF;
-    PERFORM taskyard.lock_nodes(p_under || p_lease || v_unsaid);
+    IF p_under = ARRAY[p_lease] THEN
+        PERFORM pg_advisory_xact_lock(hashtextextended('taskyard.node', p_lease));
+    ELSE
+        PERFORM taskyard.lock_nodes(p_under || p_lease || v_unsaid);
+    END IF;
     v_now := taskyard.moment(p_clock);
     o_now := v_now;
 
@@ -83,7 +95,7 @@ BEGIN
           FROM taskyard.end_attempts(v_now, p_nos, p_attempts, p_leases, p_results, p_others, p_errors) AS e;
         o_ended := coalesce(cardinality(o_accepted), 0);
         IF o_ended > 0 THEN
-            PERFORM taskyard.tell();
+            PERFORM pg_notify('taskyard.changed', '');
             IF o_accepted_attempt IS NULL THEN
                 o_accepted := NULL;
             END IF;
@@ -107,12 +119,15 @@ BEGIN
     END IF;
 
     -- Claims of one lease go one after the other, and none while the lease is being taken away.
-    SELECT n.id, n.state, n.slots, n.until > v_now AS alive, l.number, l.running - v_ended AS running,
-           EXISTS (SELECT 1 FROM taskyard.nodes AS o WHERE o.id = n.id AND o.lease > n.lease) AS superseded
+    SELECT n.id, n.state, n.slots, n.until > v_now AS alive, l.entry, l.number, l.running - v_ended AS running, l.since,
+           EXISTS (SELECT 1 FROM taskyard.nodes AS o WHERE o.id = n.id AND o.lease > n.lease) AS superseded,
+           (SELECT m.value FROM taskyard.meta AS m WHERE m.name = 'paused') = 'true' AS paused,
+           EXISTS (SELECT 1 FROM taskyard.floors) AS has_floors,
+           (SELECT k.at FROM taskyard.looks AS k ORDER BY k.at DESC LIMIT 1) AS looked_at
       INTO v_node
       FROM taskyard.nodes AS n
            LEFT JOIN LATERAL (
-               SELECT a.number, a.running FROM taskyard.loads AS a WHERE a.lease = p_lease
+               SELECT a.entry, a.number, a.running, a.since FROM taskyard.loads AS a WHERE a.lease = p_lease
                 ORDER BY a.entry DESC LIMIT 1) AS l ON true
      WHERE n.lease = p_lease;
     o_more := false;
@@ -131,7 +146,7 @@ BEGIN
             WHEN NOT v_node.alive THEN 'this lease has run out'
             WHEN v_node.superseded THEN 'a newer incarnation of this node has registered'
             WHEN v_node.state <> 'ready' THEN 'this node is ' || v_node.state
-            WHEN taskyard.yard_paused(v_now) THEN 'the yard is paused'
+            WHEN v_node.paused AND taskyard.yard_paused(v_now) THEN 'the yard is paused'
         END;
         v_free := greatest(0, least(p_room, v_node.slots - v_node.running));
         -- No more than 500 at a time: the answer is one row, and payloads may be large.
@@ -150,17 +165,51 @@ BEGIN
                 v_freely := v_room IS NOT NULL
                          OR v_blindly AND NOT taskyard.needs_lock(v_parts, v_slots + v_ahead);
             END IF;
-            IF v_freely THEN
-                SELECT s.o_no, s.o_id, s.o_route, s.o_lane, s.o_attempt, s.o_charged, s.o_max_charged,
-                       s.o_timeout, s.o_payload, s.o_losses, s.o_run_at, s.o_priority, s.o_more, s.o_origins
-                  INTO o_no, o_id, o_route, o_lane, o_attempt, o_charged, o_max_charged, o_timeout, o_payload,
-                       o_losses, o_run_at, v_priorities, o_more, o_origins
-                  FROM taskyard.search_freely(
-                           v_now, p_lease, p_number, least(v_slots, v_room),
-                           CASE WHEN v_room IS NULL THEN v_ahead ELSE 0 END, v_parts, v_room IS NOT NULL) AS s;
+            IF NOT v_freely AND cardinality(v_parts) = 1 THEN
+                v_found := taskyard.take_by_key(v_now, p_lease, p_number, v_slots, v_ahead, v_parts[1]);
+                v_starts := v_slots;
+                v_want := v_slots;
+            ELSIF v_freely AND v_parts IS NOT NULL THEN
+                v_starts := least(v_slots, v_room);
+                v_want := v_starts + CASE WHEN v_room IS NULL THEN v_ahead ELSE 0 END;
+                v_last := v_parts[cardinality(v_parts)];
+                v_stream := (v_parts[1]).lane = v_last.lane AND (v_parts[1]).route = v_last.route;
+                IF v_stream THEN
+                    v_found := taskyard.take_from_stream(
+                        v_now, p_lease, p_number, v_starts, v_want, v_parts, v_room IS NOT NULL);
+                ELSE
+                    v_found := taskyard.take_from_streams(
+                        v_now, p_lease, p_number, v_starts, v_want, v_parts, v_room IS NOT NULL);
+                END IF;
+            END IF;
+            IF v_starts IS NOT NULL THEN
+                o_no := v_found.o_no;
+                o_id := v_found.o_id;
+                o_route := v_found.o_route;
+                o_lane := v_found.o_lane;
+                o_attempt := v_found.o_attempt;
+                o_charged := v_found.o_charged;
+                o_max_charged := v_found.o_max_charged;
+                o_timeout := v_found.o_timeout;
+                o_payload := v_found.o_payload;
+                o_losses := v_found.o_losses;
+                o_run_at := v_found.o_run_at;
+                o_origins := v_found.o_origins;
+                v_priorities := v_found.o_priority;
                 v_got := coalesce(cardinality(o_no), 0);
                 v_begun := least(v_got, v_slots);
                 o_ahead := v_got - v_begun;
+                IF v_found.o_dedup IS NOT NULL THEN
+                    PERFORM taskyard.free_started(v_found.o_dedup, o_no);
+                END IF;
+                IF v_found.o_late IS NOT NULL THEN
+                    PERFORM taskyard.expire_ready(v_now, v_found.o_late);
+                END IF;
+                -- Less than asked for although a special or limited task is there: the next claim looks at it
+                -- under the lock.
+                o_more := v_got < v_starts
+                    AND (v_found.o_cut OR coalesce(v_found.o_limited, false) OR v_found.o_late IS NOT NULL
+                         OR v_got = v_want);
             END IF;
             IF v_locked AND v_got = 0 AND (o_more OR v_room IS NULL) THEN
                 SELECT s.o_now || s.o_later, cardinality(s.o_later), s.o_more, cardinality(s.o_now)
@@ -175,11 +224,16 @@ BEGIN
         END IF;
     END IF;
     IF v_got > 0 OR v_ended > 0 THEN
-        PERFORM taskyard.shift_load(p_lease, v_begun - v_ended, CASE WHEN v_got > 0 THEN p_number END);
+        PERFORM taskyard.write_load(
+            p_lease, v_node.entry, CASE WHEN v_got > 0 THEN p_number ELSE v_node.number END,
+            v_node.running + v_begun, CASE WHEN v_got > 0 AND mod(p_number, 4) = 0
+                                           THEN taskyard.first_claim(p_lease, v_node.since) ELSE v_node.since END);
     END IF;
-    IF v_took IS NOT NULL AND EXISTS (SELECT 1 FROM taskyard.floors) THEN
+    IF v_took IS NOT NULL AND v_node.has_floors THEN
         IF v_got < v_slots AND NOT o_more THEN
             o_more := taskyard.look_below(p_lease);
+        ELSIF v_node.looked_at BETWEEN v_began - 1000000 AND v_began THEN
+            NULL;
         ELSE
             PERFORM taskyard.look_around();
         END IF;
@@ -189,14 +243,13 @@ BEGIN
                         o_payload, o_losses, o_run_at, v_priorities, o_origins
           FROM taskyard.load(v_taken) AS s;
     END IF;
-    o_checkpoint := taskyard.checkpoints_of(o_no);
-    IF v_got >= 20 AND cardinality(v_parts) = 1 THEN
-        PERFORM taskyard.raise_floors(
-            ARRAY[(v_parts[1]).lane], ARRAY[(v_parts[1]).route], ARRAY[(v_parts[1]).priority]);
-    ELSIF v_got >= 20 AND cardinality(o_lane) = 1 THEN
-        PERFORM taskyard.raise_floors(
-            array_fill(o_lane[1], ARRAY[cardinality(v_priorities)]),
-            array_fill(o_route[1], ARRAY[cardinality(v_priorities)]), v_priorities);
+    IF o_attempt <> '{1}' THEN  -- else none has had an attempt before
+        o_checkpoint := taskyard.checkpoints_of(o_no);
+    END IF;
+    IF v_got >= 20 AND v_stream THEN
+        PERFORM taskyard.raise_floors_between(v_parts, v_priorities[1], v_priorities[2]);
+    ELSIF v_got >= 20 AND cardinality(v_parts) = 1 THEN
+        PERFORM taskyard.raise_floors_between(v_parts, (v_parts[1]).priority, (v_parts[1]).priority);
     ELSIF v_got >= 20 THEN
         PERFORM taskyard.raise_floors(o_lane, o_route, v_priorities);
     ELSIF v_took > 2000 + 50 * v_got THEN
