@@ -65,6 +65,7 @@ DECLARE
     v_now         bigint;
     v_lanes       integer[];
     v_routes      integer[];
+    v_nos         bigint[];
     -- of the first form
     v_lane        integer;
     v_route       integer;
@@ -96,32 +97,27 @@ BEGIN
             v_now := taskyard.moment(p_clock);
             v_lane := v_lanes[1];
             v_route := v_routes[1];
+            v_nos := ARRAY(SELECT nextval('taskyard.seq') FROM generate_series(1, cardinality(p_id)));
+            -- A table at a time, each from lists: rows that one statement hands to the next are copied on the way.
             IF cardinality(p_lanes) = 1 THEN
-                WITH saved AS (
-                    INSERT INTO taskyard.tasks (no, seq, timeout, created_at, run_at, lane, route, max_charged,
-                                                priority, id, payload, trace)
-                    SELECT u.no, u.no, v_timeout, v_now, v_now, v_lane, v_route, v_max_charged, v_priority,
-                           u.id, u.payload, u.trace
-                      FROM (SELECT nextval('taskyard.seq') AS no, g.*
-                              FROM (SELECT unnest(p_id) AS id, unnest(p_payload) AS payload,
-                                           unnest(p_trace) AS trace) AS g) AS u
-                    RETURNING no
-                )
+                INSERT INTO taskyard.tasks (no, seq, timeout, created_at, run_at, lane, route, max_charged, priority,
+                                            id, payload, trace)
+                SELECT u.no, u.no, v_timeout, v_now, v_now, v_lane, v_route, v_max_charged, v_priority,
+                       u.id, u.payload, u.trace
+                  FROM (SELECT unnest(v_nos) AS no, unnest(p_id) AS id, unnest(p_payload) AS payload,
+                               unnest(p_trace) AS trace) AS u;
                 INSERT INTO taskyard.ready (seq, no, lane, route, priority, reason)
-                SELECT s.no, s.no, v_lane, v_route, v_priority, 'created' FROM saved AS s;
+                SELECT u.no, u.no, v_lane, v_route, v_priority, 'created' FROM (SELECT unnest(v_nos) AS no) AS u;
             ELSE
-                WITH saved AS (
-                    INSERT INTO taskyard.tasks (no, seq, timeout, created_at, run_at, lane, route, max_charged,
-                                                priority, id, payload, trace)
-                    SELECT u.no, u.no, p_timeouts[u.form], v_now, v_now, v_lanes[u.form], v_routes[u.form],
-                           p_max_charged[u.form], p_priorities[u.form], u.id, u.payload, u.trace
-                      FROM (SELECT nextval('taskyard.seq') AS no, g.*
-                              FROM (SELECT unnest(p_id) AS id, unnest(p_payload) AS payload,
-                                           unnest(p_form) AS form, unnest(p_trace) AS trace) AS g) AS u
-                    RETURNING no, lane, route, priority
-                )
+                INSERT INTO taskyard.tasks (no, seq, timeout, created_at, run_at, lane, route, max_charged, priority,
+                                            id, payload, trace)
+                SELECT u.no, u.no, p_timeouts[u.form], v_now, v_now, v_lanes[u.form], v_routes[u.form],
+                       p_max_charged[u.form], p_priorities[u.form], u.id, u.payload, u.trace
+                  FROM (SELECT unnest(v_nos) AS no, unnest(p_id) AS id, unnest(p_payload) AS payload,
+                               unnest(p_form) AS form, unnest(p_trace) AS trace) AS u;
                 INSERT INTO taskyard.ready (seq, no, lane, route, priority, reason)
-                SELECT s.no, s.no, s.lane, s.route, s.priority, 'created' FROM saved AS s;
+                SELECT u.no, u.no, v_lanes[u.form], v_routes[u.form], p_priorities[u.form], 'created'
+                  FROM (SELECT unnest(v_nos) AS no, unnest(p_form) AS form) AS u;
             END IF;
             PERFORM pg_notify('taskyard.changed', '');
             RETURN NULL;
