@@ -4,6 +4,7 @@
 -- the lock, the room of their one lane is a limit too, and is in p_slots. The first p_slots are to start at once.
 -- Answers what their worker needs: in a list that is shorter than that of the numbers, one stands for all. Also the
 -- dedup keys they have, where those stand whose deadline has passed, and whether something limited was seen.
+-- (o_locked is that of take_by_key.)
 
 -- take_from_stream: from one lane and route. These parts are all of that, by priority; o_priority has the first and
 -- the last from which was taken. Rows that are locked are deleted as they were read: they never change.
@@ -13,7 +14,7 @@ CREATE OR REPLACE FUNCTION taskyard.take_from_stream(
     OUT o_no bigint[], OUT o_id text[], OUT o_route integer[], OUT o_lane integer[], OUT o_attempt integer[],
     OUT o_charged integer[], OUT o_max_charged integer[], OUT o_timeout bigint[], OUT o_payload text[],
     OUT o_losses integer[], OUT o_run_at bigint[], OUT o_priority smallint[], OUT o_origins json,
-    OUT o_dedup text[], OUT o_late tid[], OUT o_cut boolean, OUT o_limited boolean)
+    OUT o_dedup text[], OUT o_late tid[], OUT o_cut boolean, OUT o_limited boolean, OUT o_locked integer)
 LANGUAGE plpgsql AS $$
 DECLARE
     v_alike  boolean;  -- they have the same limits
@@ -224,7 +225,7 @@ CREATE OR REPLACE FUNCTION taskyard.take_from_streams(
     OUT o_no bigint[], OUT o_id text[], OUT o_route integer[], OUT o_lane integer[], OUT o_attempt integer[],
     OUT o_charged integer[], OUT o_max_charged integer[], OUT o_timeout bigint[], OUT o_payload text[],
     OUT o_losses integer[], OUT o_run_at bigint[], OUT o_priority smallint[], OUT o_origins json,
-    OUT o_dedup text[], OUT o_late tid[], OUT o_cut boolean, OUT o_limited boolean)
+    OUT o_dedup text[], OUT o_late tid[], OUT o_cut boolean, OUT o_limited boolean, OUT o_locked integer)
 LANGUAGE plpgsql AS $$
 DECLARE
     v_places tid[];

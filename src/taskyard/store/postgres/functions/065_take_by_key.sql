@@ -1,14 +1,14 @@
 -- take_by_key: fill all slots from a queue in which each of the first tasks has one key with room, and nothing
--- limits them but that: as search_exactly would, in four statements, as nearly all turns of tasks with keys have it.
--- Answers as take_from_stream does, or no numbers if it is not as simple as that; nothing is taken then. Nothing of
--- such a queue is claimed ahead, so it is left to search_exactly if a task without keys follows soon. Needs the lock
--- of the room.
+-- limits them but that: as search_exactly would, in five statements, as nearly all turns of tasks with keys have it.
+-- Answers as take_from_stream does, or no numbers if it is not as simple as that; nothing is taken then, but
+-- o_locked of the first tasks are locked. Nothing of such a queue is claimed ahead, so it is left to search_exactly
+-- if a task without keys follows soon. Needs the lock of the room.
 CREATE OR REPLACE FUNCTION taskyard.take_by_key(
     p_now bigint, p_lease bigint, p_number bigint, p_slots integer, p_ahead integer, p_part taskyard.stretch,
     OUT o_no bigint[], OUT o_id text[], OUT o_route integer[], OUT o_lane integer[], OUT o_attempt integer[],
     OUT o_charged integer[], OUT o_max_charged integer[], OUT o_timeout bigint[], OUT o_payload text[],
     OUT o_losses integer[], OUT o_run_at bigint[], OUT o_priority smallint[], OUT o_origins json,
-    OUT o_dedup text[], OUT o_late tid[], OUT o_cut boolean, OUT o_limited boolean)
+    OUT o_dedup text[], OUT o_late tid[], OUT o_cut boolean, OUT o_limited boolean, OUT o_locked integer)
 LANGUAGE plpgsql AS $$
 DECLARE
     v_lane    integer := p_part.lane;
@@ -30,15 +30,18 @@ BEGIN
     END IF;
     SELECT array_agg(x.place), array_agg(x.no), array_agg(x.keys[1]), array_agg(x.attempt + 1), array_agg(x.charged),
            array_agg(x.losses), max(x.seq), bool_and(x.attempt = 0 AND x.charged = 0 AND x.losses = 0),
-           count(*) = p_slots AND count(DISTINCT x.keys[1]) = p_slots AND count(x.dedup) = 0
-           AND bool_and(coalesce(cardinality(x.keys), 0) = 1 AND NOT coalesce(x.deadline <= p_now, false))
-      INTO v_places, v_nos, v_keys, v_tries, v_charged, v_losses, v_last, v_fresh, v_fits
+           count(*) = p_slots AND count(x.dedup) = 0
+           AND bool_and(coalesce(cardinality(x.keys), 0) = 1 AND NOT coalesce(x.deadline <= p_now, false)), count(*)
+      INTO v_places, v_nos, v_keys, v_tries, v_charged, v_losses, v_last, v_fresh, v_fits, o_locked
       FROM (SELECT q.ctid AS place, q.no, q.seq, q.attempt, q.charged, q.losses, q.keys, q.dedup, q.deadline
               FROM taskyard.ready AS q
              WHERE q.lane = p_part.lane AND q.route = p_part.route AND q.priority = p_part.priority
                AND q.seq >= p_part.floor
              ORDER BY q.seq LIMIT p_slots FOR UPDATE SKIP LOCKED) AS x;
-    IF NOT v_fits OR 0 >= ANY (taskyard.key_rooms(p_now, v_keys)) THEN
+    IF NOT v_fits OR NOT (  -- not above: to count what is distinct, all is sorted
+        SELECT count(DISTINCT u.key) = p_slots AND bool_and(u.room > 0)
+          FROM unnest(v_keys, taskyard.key_rooms(p_now, v_keys)) AS u (key, room))
+    THEN
         RETURN;
     END IF;
     IF EXISTS (SELECT 1 FROM taskyard.key_rules AS k WHERE k.rate IS NOT NULL) OR p_ahead > 0 AND EXISTS (

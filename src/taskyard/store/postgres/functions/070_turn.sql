@@ -218,6 +218,11 @@ BEGIN
                            v_now, p_lease, p_number, v_slots, v_ahead,
                            CASE WHEN v_room IS NULL THEN v_parts END) AS s;
                 v_got := cardinality(v_taken);
+                IF v_starts IS NOT NULL THEN
+                    IF v_got < v_found.o_locked THEN
+                        PERFORM taskyard.tell();  -- others may have passed over what was locked and is left
+                    END IF;
+                END IF;
             END IF;
             o_more := o_more OR v_free > v_slots AND v_got >= v_slots;
             v_took := taskyard.wall_clock() - v_began;
