@@ -18,8 +18,6 @@ CAREFUL_PLANS = """SET enable_seqscan = off
 SET enable_hashjoin = off
 SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan
-SET enable_memoize = off
-SET enable_bitmapscan = off
 SET jit = off"""
 
 
