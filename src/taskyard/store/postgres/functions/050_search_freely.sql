@@ -17,8 +17,11 @@ CREATE OR REPLACE FUNCTION taskyard.take_from_stream(
     OUT o_dedup text[], OUT o_late tid[], OUT o_cut boolean, OUT o_limited boolean, OUT o_locked integer)
 LANGUAGE plpgsql AS $$
 DECLARE
+    v_lane   integer := (p_parts[1]).lane;
+    v_places tid[];
     v_alike  boolean;  -- they have the same limits
     v_fresh  boolean;  -- none was claimed before
+    v_dedup  boolean;  -- some have a dedup key
     v_traced boolean;  -- some carry a trace
 BEGIN
     o_cut := false;
@@ -36,8 +39,7 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    -- Every part of this statement costs its time before the first row is read, so what is seldom asked for is
-    -- left to the next ones.
+    -- They are handed on as lists: as rows, from one part of a statement to the next, they would be copied each time.
     WITH bound AS MATERIALIZED (
         SELECT p.priority, f.seq
           FROM unnest(p_parts) AS p
@@ -47,56 +49,53 @@ BEGIN
                       AND r.priority = p.priority AND r.seq >= p.floor
                     ORDER BY r.seq LIMIT 1) AS f
          ORDER BY p.priority LIMIT 1
-    ), locked AS MATERIALIZED (
-        SELECT x.*
-          FROM unnest(p_parts) AS q
-               LEFT JOIN bound AS b ON true
-               CROSS JOIN LATERAL (
-                   SELECT a.ctid AS place, a.no, a.lane, a.attempt + 1 AS attempt, a.charged, a.losses,
-                          a.priority, a.dedup, coalesce(a.deadline <= p_now, false) AS late
-                     FROM taskyard.ready AS a
-                    WHERE a.lane = q.lane AND a.route = q.route AND a.priority = q.priority
-                      AND a.seq >= q.floor
-                      AND a.seq < CASE WHEN q.priority = b.priority THEN b.seq ELSE 9223372036854775807 END
-                    ORDER BY a.seq LIMIT p_want
-                      FOR UPDATE SKIP LOCKED) AS x
-         WHERE b.seq IS NULL OR q.priority <= b.priority
-         LIMIT p_want
-    ), gone AS (
-        DELETE FROM taskyard.ready WHERE ctid = ANY (ARRAY(SELECT t.place FROM locked AS t WHERE NOT t.late))
-    ), started AS (
-        INSERT INTO taskyard.running (no, lease, request, started_at, attempt, lane, charged, losses, dedup)
-        (SELECT t.no, p_lease, p_number, p_now, t.attempt, t.lane, t.charged, t.losses, t.dedup
-           FROM locked AS t WHERE NOT t.late LIMIT p_slots)
-        UNION ALL
-        (SELECT t.no, p_lease, p_number, NULL, t.attempt, t.lane, t.charged, t.losses, t.dedup
-           FROM locked AS t WHERE NOT t.late AND p_want > p_slots OFFSET p_slots)
     )
-    SELECT array_agg(x.no), array_agg(x.id), array_agg(x.payload), array_agg(x.run_at), bool_and(x.fresh),
-           ARRAY[max(x.max_charged)], ARRAY[max(x.timeout)],
-           min(x.max_charged) = max(x.max_charged) AND min(x.timeout) = max(x.timeout),
-           array_agg(x.dedup) FILTER (WHERE x.dedup IS NOT NULL), ARRAY[min(x.priority), max(x.priority)],
-           (SELECT array_agg(l.place) FROM locked AS l WHERE l.late), EXISTS (SELECT 1 FROM bound),
-           bool_or(x.trace IS NOT NULL)
-      INTO o_no, o_id, o_payload, o_run_at, v_fresh, o_max_charged, o_timeout, v_alike, o_dedup, o_priority,
-           o_late, o_cut, v_traced
-      FROM (SELECT t.no, t.attempt = 1 AND t.charged = 0 AND t.losses = 0 AS fresh, t.dedup, t.priority,
-                   d.id, d.max_charged, d.timeout, d.payload, d.run_at, d.trace
-              FROM locked AS t  -- in order, and so what comes of it
-                   CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = t.no OFFSET 0) AS d
-             WHERE NOT t.late) AS x;
+    SELECT array_agg(t.place) FILTER (WHERE NOT t.late), array_agg(t.no) FILTER (WHERE NOT t.late),
+           array_agg(t.attempt) FILTER (WHERE NOT t.late), array_agg(t.charged) FILTER (WHERE NOT t.late),
+           array_agg(t.losses) FILTER (WHERE NOT t.late), array_agg(t.dedup) FILTER (WHERE NOT t.late),
+           bool_and(t.attempt = 1 AND t.charged = 0 AND t.losses = 0), count(t.dedup) > 0,
+           ARRAY[min(t.priority), max(t.priority)], array_agg(t.place) FILTER (WHERE t.late),
+           EXISTS (SELECT 1 FROM bound)
+      INTO v_places, o_no, o_attempt, o_charged, o_losses, o_dedup, v_fresh, v_dedup, o_priority, o_late, o_cut
+      FROM (SELECT x.*
+              FROM unnest(p_parts) AS q
+                   LEFT JOIN bound AS b ON true
+                   CROSS JOIN LATERAL (
+                       SELECT a.ctid AS place, a.no, a.attempt + 1 AS attempt, a.charged, a.losses, a.priority,
+                              a.dedup, coalesce(a.deadline <= p_now, false) AS late
+                         FROM taskyard.ready AS a
+                        WHERE a.lane = q.lane AND a.route = q.route AND a.priority = q.priority
+                          AND a.seq >= q.floor
+                          AND a.seq < CASE WHEN q.priority = b.priority THEN b.seq ELSE 9223372036854775807 END
+                        ORDER BY a.seq LIMIT p_want
+                          FOR UPDATE SKIP LOCKED) AS x
+             WHERE b.seq IS NULL OR q.priority <= b.priority
+             LIMIT p_want) AS t;
     IF o_no IS NULL THEN
         RETURN;
     END IF;
+    WITH gone AS (
+        DELETE FROM taskyard.ready WHERE ctid = ANY (v_places)
+    ), started AS (
+        INSERT INTO taskyard.running (no, lease, request, started_at, attempt, lane, charged, losses, dedup)
+        SELECT u.no, p_lease, p_number, CASE WHEN u.at <= p_slots THEN p_now END, u.attempt, v_lane, u.charged,
+               u.losses, u.dedup
+          FROM (SELECT unnest(o_no) AS no, generate_subscripts(o_no, 1) AS at, unnest(o_attempt) AS attempt,
+                       unnest(o_charged) AS charged, unnest(o_losses) AS losses, unnest(o_dedup) AS dedup) AS u
+    )
+    SELECT array_agg(d.id), array_agg(d.payload), array_agg(d.run_at), ARRAY[max(d.max_charged)],
+           ARRAY[max(d.timeout)], min(d.max_charged) = max(d.max_charged) AND min(d.timeout) = max(d.timeout),
+           bool_or(d.trace IS NOT NULL)
+      INTO o_id, o_payload, o_run_at, o_max_charged, o_timeout, v_alike, v_traced
+      FROM (SELECT unnest(o_no) AS no) AS v  -- in order, and so what comes of it
+           CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = v.no OFFSET 0) AS d;
+    o_dedup := CASE WHEN v_dedup THEN array_remove(o_dedup, NULL) END;
     o_route := ARRAY[(p_parts[1]).route];
-    o_lane := ARRAY[(p_parts[1]).lane];
-    o_attempt := '{1}';
-    o_charged := '{0}';
-    o_losses := '{0}';
-    IF NOT v_fresh THEN
-        SELECT array_agg(r.attempt), array_agg(r.charged), array_agg(r.losses) INTO o_attempt, o_charged, o_losses
-          FROM (SELECT unnest(o_no) AS no) AS v
-               CROSS JOIN LATERAL (SELECT * FROM taskyard.running AS a WHERE a.no = v.no OFFSET 0) AS r;
+    o_lane := ARRAY[v_lane];
+    IF v_fresh THEN
+        o_attempt := '{1}';
+        o_charged := '{0}';
+        o_losses := '{0}';
     END IF;
     IF NOT v_alike THEN
         SELECT array_agg(d.max_charged), array_agg(d.timeout) INTO o_max_charged, o_timeout
