@@ -3,7 +3,7 @@
 -- left. What is parked on the way stays parked, so the next claim goes on where this one stopped;
 -- where much is parked the sets grow, fourfold each round. First the slots are filled, then what may
 -- be claimed ahead. Needs the lock: it keeps out whoever takes or gives back limited room. Rows
--- without limits may still be taken from under it by search_freely, and somebody may be changing one.
+-- without limits may still be taken from under it by whoever searches freely, and somebody may be changing one.
 -- Who comes upon such a row locks what it looks at from then on, and passes over what it cannot lock.
 -- p_parts: the queues as they were seen under the lock, if they were.
 CREATE OR REPLACE FUNCTION taskyard.search_exactly(
