@@ -221,9 +221,11 @@ ORDERS: dict[str, dict[str, object]] = {
 
 
 @pytest.mark.spec("engine-9", "engine-12")
-@pytest.mark.parametrize("name", ORDERS)
-async def test_a_claim_from_an_ordered_lane_reads_no_more_beside_many(name: str) -> None:
-    """In pages, not in seconds."""
+@pytest.mark.parametrize(("name", "groups"), [*((name, 20) for name in ORDERS), ("fair", 1)])
+async def test_a_claim_from_an_ordered_lane_reads_no_more_beside_many(
+    name: str, groups: int
+) -> None:
+    """In pages, not in seconds. In groups, behind which there are some of one task each."""
     pages: list[int] = []
     for size in (1000, 20_000):
         async with yard(unused=True) as place:
@@ -231,10 +233,11 @@ async def test_a_claim_from_an_ordered_lane_reads_no_more_beside_many(name: str)
             await make(store, "lane", **ORDERS[name])
             for _ in range(size // 1000):
                 tasks = [
-                    new(lane="lane", group=f"g{at % 20}", priority=1 + at % 10)
+                    new(lane="lane", group=f"g{at % groups}", priority=1 + at % 10)
                     for at in range(1000)
                 ]
                 await store.enqueue(tasks)
+            await store.enqueue([new(lane="lane", group=f"small {at}") for at in range(300)])
             worker = await node(store, slots=1000)
             pages.append(sum([await pages_of_a_claim(place, worker) for _ in range(12)][6:]))
 

@@ -114,8 +114,12 @@ BEGIN
                                       (SELECT q.ctid, q.no, q.priority, s.rank, s.seq, q.keys, q.deadline,
                                               q.reason = 'rescued'
                                          FROM unnest(v_seats) AS s
-                                              JOIN taskyard.ready AS q ON q.lane = s.lane AND q.route = s.route
-                                               AND q.priority = 0 AND q.seq = s.own
+                                              -- One by one: joined, while nobody has analyzed the table, the
+                                              -- whole lane is read.
+                                              CROSS JOIN LATERAL (
+                                                  SELECT t.ctid, t.* FROM taskyard.ready AS t
+                                                   WHERE t.lane = s.lane AND t.route = s.route AND t.priority = 0
+                                                     AND t.seq = s.own LIMIT 1) AS q
                                         WHERE p.fair AND s.lane = p.lane AND s.route = p.route
                                         ORDER BY s.rank, s.seq LIMIT o.most)) AS x
                             WHERE p.lane = o.lane AND p.route = o.route
