@@ -71,48 +71,80 @@ FENCES = (
     Mutant(
         "finish at once without the attempt",
         _sql("finish"),
-        "t.state = 'running' AND t.attempt = ?3",
-        "t.state = 'running' AND ?3",
+        "state = 'running' AND attempt = ?3",
+        "state = 'running' AND ?3",
         _tests("fencing"),
         "verdict",
     ),
     Mutant(
         "finish at once without the state",
         _sql("finish"),
-        "t.state = 'running' AND t.attempt = ?3",
-        "t.attempt = ?3",
+        "state = 'running' AND attempt = ?3",
+        "attempt = ?3",
         (SHORTCUTS,),
         "fenced",
     ),
     Mutant(
         "finish at once without the lease",
         _sql("finish"),
-        "AND t.attempt = ?3 AND ?4 IN (0, t.lease)",
-        "AND t.attempt = ?3 AND ?4 >= 0",
+        "AND attempt = ?3 AND ?4 IN (0, lease)",
+        "AND attempt = ?3 AND ?4 >= 0",
         (SHORTCUTS,),
         "fenced",
     ),
     Mutant(
         "finish at once of those that hold keys",
         _sql("finish"),
-        "AND coalesce(t.keys, t.awaited, t.dedup_held) IS NULL) IS NOT TRUE",
-        "AND coalesce(t.awaited, t.dedup_held) IS NULL) IS NOT TRUE",
+        "AND coalesce(keys, awaited, dedup_held) IS NULL",
+        "AND coalesce(awaited, dedup_held) IS NULL",
         (SHORTCUTS,),
         "finishing",
     ),
     Mutant(
         "finish at once of those that others wait for",
         _sql("finish"),
-        "AND coalesce(t.keys, t.awaited, t.dedup_held) IS NULL) IS NOT TRUE",
-        "AND coalesce(t.keys, t.dedup_held) IS NULL) IS NOT TRUE",
+        "AND coalesce(keys, awaited, dedup_held) IS NULL",
+        "AND coalesce(keys, dedup_held) IS NULL",
         _tests("dependencies"),
     ),
     Mutant(
         "finish at once of those that keep a dedup key",
         _sql("finish"),
-        "AND coalesce(t.keys, t.awaited, t.dedup_held) IS NULL) IS NOT TRUE",
-        "AND coalesce(t.keys, t.awaited) IS NULL) IS NOT TRUE",
+        "AND coalesce(keys, awaited, dedup_held) IS NULL",
+        "AND coalesce(keys, awaited) IS NULL",
         _tests("dedup"),
+    ),
+    Mutant(
+        "finish some of them at once, and the others not at all",
+        "store/sqlite/finish.py",
+        "if 0 < changed < len(nos):",
+        "if not nos:",
+        ("tests/store/test_sqlite_commit.py",),
+        "short_way",
+    ),
+    Mutant(
+        "finish once more what was not undone, alone",
+        "store/sqlite/thread.py",
+        """        if alone:
+            db.execute("ROLLBACK")
+            db.execute(self._begin)
+""",
+        """        if alone:
+            pass
+""",
+        ("tests/store/test_sqlite_commit.py",),
+        "short_way",
+    ),
+    Mutant(
+        "finish once more what was not undone, in a group",
+        "store/sqlite/thread.py",
+        """        else:
+            db.execute("ROLLBACK TO call")
+
+""",
+        "",
+        ("tests/store/test_sqlite_commit.py",),
+        "short_way",
     ),
     Mutant(
         "of two verdicts about one task both, at once",

@@ -32,6 +32,11 @@ class _Accepted(msgspec.Struct, array_like=True):
     awaited: int | None
     dedup_held: int | None
 
+    @property
+    def is_particular(self) -> bool:
+        """Whether its end is more than that it has completed: see complete_at_once."""
+        return not (self.keys is None and self.awaited is None and self.dedup_held is None)
+
 
 def finish(tx: Tx, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
     """A verdict counts only if its attempt is the accepted one; all others change nothing."""
@@ -49,7 +54,7 @@ def finish(tx: Tx, verdicts: Sequence[Verdict]) -> list[Finished | Stale]:
         answers, accepted, rows = _judge(tx, verdicts)
     _settle(tx, accepted)
     held = list({(key, row.no) for row in rows for key in row.keys or ()})
-    tx.names.particular = bool(rows)
+    tx.names.particular = any(row.is_particular for row in rows)
     give_back(tx, held)
     kept = {row.no for row in rows if row.dedup_held}
     if kept:
