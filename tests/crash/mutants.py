@@ -125,24 +125,18 @@ FENCES = (
     Mutant(
         "finish once more what was not undone, alone",
         "store/sqlite/thread.py",
-        """        if alone:
-            db.execute("ROLLBACK")
-            db.execute(self._begin)
-""",
-        """        if alone:
-            pass
-""",
+        """        db.execute("ROLLBACK")
+        db.execute(self._begin)  # perhaps""",
+        "        # perhaps",
         ("tests/store/test_sqlite_commit.py",),
         "short_way",
     ),
     Mutant(
         "finish once more what was not undone, in a group",
         "store/sqlite/thread.py",
-        """        else:
-            db.execute("ROLLBACK TO call")
-
-""",
-        "",
+        """            db.execute("ROLLBACK TO call")
+            return tx""",
+        "            return tx",
         ("tests/store/test_sqlite_commit.py",),
         "short_way",
     ),

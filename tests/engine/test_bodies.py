@@ -8,6 +8,7 @@ import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from functools import wraps
 
 import msgspec
 import pytest
@@ -58,6 +59,23 @@ async def test_a_coroutine_and_a_thread_return_their_results(yard: Yard) -> None
     async with working(yard):
         assert await (await on_the_loop.enqueue(1)).result(20) == 3
         assert await (await in_a_thread.enqueue(name="n")).result(20) == "n 1"
+
+
+@pytest.mark.spec("engine-32")
+async def test_arguments_travel_by_name(yard: Yard) -> None:
+    """Into a decorator, too, that hands on what it is given and takes nothing by place."""
+
+    async def double(a: int, b: int = 2) -> int:
+        return 2 * (a + b)
+
+    @wraps(double)
+    async def wrapped(**arguments: int) -> int:
+        return await double(**arguments)
+
+    task = yard.task(name="double")(wrapped)
+
+    async with working(yard):
+        assert await (await task.enqueue(a=1)).result(20) == 6
 
 
 @pytest.mark.spec("engine-32")

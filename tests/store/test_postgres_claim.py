@@ -9,6 +9,7 @@ import pytest
 from taskyard.domain.lane import LaneChange
 from taskyard.domain.outcome import Finished, Stale
 from taskyard.domain.state import State
+from taskyard.domain.task import TaskQuery
 from taskyard.store.port import ClaimRequest
 from tests.conformance.verbs import complete, finish, new, node, released, succeeded
 from tests.store.postgres_place import yard
@@ -37,6 +38,25 @@ async def test_what_differs_is_said_of_each_task() -> None:
                 for t in tasks
             ] == [(t.timeout, t.max_charged, t.lane) for t in tasks]
             assert {task.attempt for task in claimed.values()} == {1}
+
+
+@pytest.mark.spec("reliability-16")
+@pytest.mark.parametrize("keyed", [False, True])
+async def test_nothing_is_told_of_one_under_the_number_of_another(keyed: bool) -> None:
+    """Something has deleted the first one's row."""
+    async with yard() as place:
+        store = place.store
+        worker = await node(store, slots=3)
+        tasks = [new(payload=f"[{n}]", keys=(f"k{n}",) if keyed else ()) for n in range(3)]
+        await store.enqueue(tasks)
+        numbers = {task.id: task.no for task in await store.find(TaskQuery())}
+        await place.value("DELETE FROM taskyard.tasks WHERE no = $1", numbers[tasks[0].id])
+
+        claimed = await worker.claim(3)
+
+        assert [(task.no, task.id, task.payload) for task in claimed] == [
+            (numbers[task.id], task.id, task.payload) for task in tasks[1:]
+        ]
 
 
 async def test_of_attempts_each_is_told_its_own() -> None:

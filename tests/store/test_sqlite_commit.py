@@ -11,6 +11,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from taskyard.domain.clock import micros
 from taskyard.domain.errors import IllegalTransition, NotFound, StaleAttempt, StoreBusy
 from taskyard.domain.node import Hold
 from taskyard.domain.outcome import Finished, Stale
@@ -18,7 +19,7 @@ from taskyard.domain.state import State
 from taskyard.domain.task import Enqueued, TaskQuery
 from taskyard.store.sqlite.store import SqliteStore
 from taskyard.store.sqlite.thread import MAX_GROUP
-from taskyard.store.sqlite.tx import Tx
+from taskyard.store.sqlite.tx import AnotherWay, Tx
 from tests.conformance.verbs import complete, enqueued, new, node, seen, succeeded
 
 
@@ -143,6 +144,22 @@ async def test_what_was_ended_the_short_way_is_undone_where_one_was_stale(
         (1, None),
         (1, '"done"'),
     ]
+
+
+@pytest.mark.spec("engine-21", "engine-28")
+async def test_what_begins_anew_has_the_time_at_which_it_does(store: SqliteStore) -> None:
+    """Another process may have written meanwhile, for as long as we wait for that."""
+    times: list[int] = []
+
+    def job(tx: Tx) -> None:
+        times.append(tx.now)
+        if len(times) == 1:
+            store.clock.advance(5)
+            raise AnotherWay
+
+    await store._writer.run(job)
+
+    assert times[1] - times[0] >= micros(5)
 
 
 @pytest.mark.spec("engine-28")

@@ -47,10 +47,7 @@ class Bodies:
 
     def start(self, job: Job) -> None:
         """At once, but for a suspect before which there are others."""
-        if not job.claimed.losses and job.kind.style is Style.COROUTINE:  # as most are
-            self._on_start(job)
-            self._coroutines.start(job)
-        elif job.claimed.losses and job.style is not Style.PROCESS and self._can_be_alone(job.kind):
+        if job.claimed.losses and job.style is not Style.PROCESS and self._can_be_alone(job.kind):
             job.is_alone = True
             self._suspects.add(job)
         else:

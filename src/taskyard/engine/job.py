@@ -127,11 +127,11 @@ class Job(msgspec.Struct, eq=False):
 
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         kind, claimed = self.kind, self.claimed
+        args = (self.context,) if kind.signature.takes_context else ()
         payload = claimed.payload
         if claimed.kind != kind.route:
             payload = kind.versions.brought_up(claimed.kind, payload)
-        args, kwargs = kind.signature.decode(payload)
-        return ((self.context, *args) if kind.signature.takes_context else args), kwargs
+        return args, kind.signature.decode(payload)
 
     def returned(self, value: object) -> Outcome:
         """The body ran to its end. What it did is done, also if it had been asked to stop."""

@@ -14,6 +14,7 @@ log = logger("worker")
 class Pauses:
     def __init__(self, grace: float) -> None:
         self._grace = grace
+        # Looked at for every body that ends, so it is a plain attribute.
         self.asked: dict[Job, asyncio.TimerHandle] = {}
 
     def heed(self, asked: Iterable[Job]) -> None:

@@ -38,7 +38,6 @@ class Signature:
         self._by_place = [each.name for each in own if each.kind is by_place]
         self._all_by_place = len(own) if len(self._by_place) == len(own) else -1
         self._required = {each.name for each in own if each.default is each.empty}
-        self._is_by_place = self._all_by_place >= 0
         self._decode = self._decoder_of([_field(parameter, hints) for parameter in own]).decode
         self._result = _result_decoder(hints.get("return", Any))
 
@@ -104,12 +103,9 @@ class Signature:
             raise self._refused(error) from None
         return payload
 
-    def decode(self, payload: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments to call the handler with; by place where that can be, which is faster."""
-        arguments = self._decode(payload)
-        if self._is_by_place:
-            return msgspec.structs.astuple(arguments), {}
-        return (), msgspec.structs.asdict(arguments)
+    def decode(self, payload: str) -> dict[str, Any]:
+        """The arguments to call the handler with."""
+        return msgspec.structs.asdict(self._decode(payload))
 
     def decode_result(self, result: str | None) -> Any:
         return None if result is None else self._result.decode(result)

@@ -47,9 +47,7 @@ class Plain(msgspec.Struct):
 
     lanes: dict[int, list[int]]
     cut_short: bool
-    whole: str | None = (
-        None  # all that their worker needs to know of them, to be read as ClaimedRow
-    )
+    whole: str | None = None  # what their worker needs to know of them, as texts of ClaimedRow
 
 
 _STREAMS = msgspec.json.Decoder(list[Stream])

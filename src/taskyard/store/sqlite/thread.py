@@ -255,8 +255,7 @@ class DatabaseThread:
             try:
                 call.answers(call.job(tx))
             except AnotherWay:
-                self._undo(db, alone=alone)
-                call.answers(call.job(tx))
+                call.answers(call.job(self._begun_anew(db, tx, alone=alone)))
         except BaseException as error:
             if not alone and db.in_transaction:
                 db.execute("ROLLBACK TO call")
@@ -265,13 +264,14 @@ class DatabaseThread:
         if not alone and db.in_transaction:
             db.execute("RELEASE call")
 
-    def _undo(self, db: apsw.Connection, *, alone: bool) -> None:
+    def _begun_anew(self, db: apsw.Connection, tx: Tx, *, alone: bool) -> Tx:
         self._on_rollback()
-        if alone:
-            db.execute("ROLLBACK")
-            db.execute(self._begin)
-        else:
+        if not alone:
             db.execute("ROLLBACK TO call")
+            return tx
+        db.execute("ROLLBACK")
+        db.execute(self._begin)  # perhaps after another process: it is later now
+        return self._begin_tx(db)
 
     def _rollback(self, db: apsw.Connection) -> None:
         self._on_rollback()

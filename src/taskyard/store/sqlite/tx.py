@@ -41,7 +41,7 @@ class Names:
     change once they are committed, and a guess."""
 
     def __init__(self) -> None:
-        self.particular = False  # whether more was to be said of tasks that ended last; so it will
+        self.particular = False  # whether more was to be said of tasks that ended last; a guess
         self.lanes: dict[str, int] = {}
         self.routes: dict[tuple[str, tuple[str, ...]], int] = {}
 

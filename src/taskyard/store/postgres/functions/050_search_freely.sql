@@ -1,3 +1,15 @@
+-- those_known: these without those whose row of `tasks` is gone: nothing can be told of them, and what is told of the
+-- others must not be taken for theirs.
+CREATE OR REPLACE FUNCTION taskyard.those_known(
+    p_no bigint[], p_attempt integer[], p_charged integer[], p_losses integer[],
+    OUT o_no bigint[], OUT o_attempt integer[], OUT o_charged integer[], OUT o_losses integer[])
+LANGUAGE sql STABLE AS $$
+    SELECT array_agg(u.no ORDER BY u.at), array_agg(u.attempt ORDER BY u.at), array_agg(u.charged ORDER BY u.at),
+           array_agg(u.losses ORDER BY u.at)
+      FROM unnest(p_no, p_attempt, p_charged, p_losses) WITH ORDINALITY AS u (no, attempt, charged, losses, at)
+           JOIN taskyard.tasks AS t ON t.no = u.no
+$$;
+
 -- To search freely: take tasks nothing but the node's room limits. Many do this at the same time and
 -- pass over each other's rows. Where a lane's order holds a special task, only what comes before it
 -- is taken (o_cut); the same snapshot sees both, so nothing goes before a task it saw first. With p_counted, under
@@ -89,6 +101,10 @@ BEGIN
       INTO o_id, o_payload, o_run_at, o_max_charged, o_timeout, v_alike, v_traced
       FROM (SELECT unnest(o_no) AS no) AS v  -- in order, and so what comes of it
            CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = v.no OFFSET 0) AS d;
+    IF cardinality(o_id) IS DISTINCT FROM cardinality(o_no) THEN
+        SELECT * INTO o_no, o_attempt, o_charged, o_losses
+          FROM taskyard.those_known(o_no, o_attempt, o_charged, o_losses);
+    END IF;
     o_dedup := CASE WHEN v_dedup THEN array_remove(o_dedup, NULL) END;
     o_route := ARRAY[(p_parts[1]).route];
     o_lane := ARRAY[v_lane];

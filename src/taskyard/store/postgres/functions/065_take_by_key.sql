@@ -70,6 +70,10 @@ BEGIN
       INTO o_id, o_payload, o_run_at, o_max_charged, o_timeout, v_alike, o_origins
       FROM (SELECT unnest(v_nos) AS no) AS u  -- in order, and so what comes of it
            CROSS JOIN LATERAL (SELECT * FROM taskyard.tasks AS a WHERE a.no = u.no OFFSET 0) AS d;
+    IF cardinality(o_id) IS DISTINCT FROM cardinality(v_nos) THEN
+        SELECT * INTO v_nos, v_tries, v_charged, v_losses
+          FROM taskyard.those_known(v_nos, v_tries, v_charged, v_losses);
+    END IF;
     o_no := v_nos;
     o_route := ARRAY[p_part.route];
     o_lane := ARRAY[p_part.lane];

@@ -15,6 +15,9 @@ WITH RECURSIVE head (no) AS (
                  WHERE t.state = 'queued' AND t.parked_on IS NULL AND t.lane > h.lane
                  ORDER BY t.lane, t.route, t.rank, t.seq LIMIT 1))
       FROM head CROSS JOIN taskyard_tasks AS h ON h.no = head.no
+), runs (lane, n) AS MATERIALIZED (
+    -- Once for all lanes that have a capacity, and not at all if there is none.
+    SELECT lane, count(*) FROM taskyard_tasks INDEXED BY taskyard_running WHERE state = 'running' GROUP BY lane
 )
 SELECT json_array(
            n.state, json(iif(n.boot = ?2 AND n.until > ?3, 'true', 'false')),
@@ -27,9 +30,8 @@ SELECT json_array(
                AND coalesce((SELECT value FROM taskyard_meta WHERE name = 'paused_until') > ?4, TRUE)),
        (SELECT json_group_array(json_array(
                    t.lane, t.route,
-                   iif(l.capacity IS NULL, NULL, l.capacity - (
-                       SELECT count(*) FROM taskyard_tasks AS r INDEXED BY taskyard_running
-                        WHERE r.state = 'running' AND r.lane = t.lane)),
+                   iif(l.capacity IS NULL, NULL, l.capacity - coalesce((
+                       SELECT r.n FROM runs AS r WHERE r.lane = t.lane), 0)),
                    l.lane_order, json(l.rate), l.full_at,
                    json(iif(coalesce(t.keys, t.deadline, t.rotation, t.dedup_until) IS NULL, 'true', 'false'))))
           FROM head CROSS JOIN taskyard_tasks AS t ON t.no = head.no
@@ -68,22 +70,22 @@ SELECT iif(max(asks), NULL, json_group_array(t.no)), iif(max(asks), NULL, json_g
            t.no, t.id, (SELECT kind FROM taskyard_routes WHERE no = ?2), (SELECT name FROM taskyard_lanes WHERE no = ?1),
            t.attempt + 1, t.charged, t.max_charged,
            iif(t.timeout % 1000000, t.timeout / 1e6, t.timeout / 1000000),
-           iif(octet_length(p.payload) <= 10000 AND NOT (
-                   t.attempt > 0 AND EXISTS (SELECT 1 FROM taskyard_checkpoints AS c WHERE c.no = t.no)),
-               CAST(p.payload AS TEXT), ''), ?4, t.losses,
+           iif(t.is_whole, CAST(t.payload AS TEXT), ''), ?4, t.losses,
            max(0, ?5 - t.run_at) / 1e6, NULL,
            iif((SELECT EXISTS (SELECT 1 FROM taskyard_traces)), json((
                SELECT json_array(o.trace, json(iif(t.run_at <= t.created_at, 'true', 'false')))
                  FROM taskyard_traces AS o WHERE o.no = t.no)), NULL)))),
-       min((octet_length(p.payload) <= 10000) IS TRUE AND NOT (
-               t.attempt > 0 AND EXISTS (SELECT 1 FROM taskyard_checkpoints AS c WHERE c.no = t.no)))
-  FROM (SELECT no, id, attempt, charged, max_charged, timeout, losses, run_at, created_at,
-               coalesce(keys, deadline, rotation, dedup_until) IS NOT NULL OR reason = 'rescued'
-                   OR typeof(priority) <> 'integer' OR typeof(rank) <> 'integer' OR typeof(seq) <> 'integer' AS asks
-          FROM taskyard_tasks INDEXED BY taskyard_ready
-         WHERE state = 'queued' AND parked_on IS NULL AND lane = ?1 AND route = ?2
-         ORDER BY rank, seq LIMIT ?3) AS t
-       LEFT JOIN taskyard_payloads AS p ON p.no = t.no
+       min(t.is_whole)
+  FROM (SELECT f.*, p.payload, (octet_length(p.payload) <= 10000) IS TRUE AND NOT (
+                   f.attempt > 0 AND EXISTS (SELECT 1 FROM taskyard_checkpoints AS c WHERE c.no = f.no)) AS is_whole
+          FROM (SELECT no, id, attempt, charged, max_charged, timeout, losses, run_at, created_at,
+                       coalesce(keys, deadline, rotation, dedup_until) IS NOT NULL OR reason = 'rescued'
+                           OR typeof(priority) <> 'integer' OR typeof(rank) <> 'integer'
+                           OR typeof(seq) <> 'integer' AS asks
+                  FROM taskyard_tasks INDEXED BY taskyard_ready
+                 WHERE state = 'queued' AND parked_on IS NULL AND lane = ?1 AND route = ?2
+                 ORDER BY rank, seq LIMIT ?3) AS f
+               LEFT JOIN taskyard_payloads AS p ON p.no = f.no) AS t
 
 -- :heads  the first ready task of each route of one lane, whoever serves it; a seek or two for each
 WITH RECURSIVE head (no) AS (

@@ -11,12 +11,14 @@ UPDATE taskyard_lanes SET lane_order = ?2, ageing = ?3 WHERE name = ?1
 UPDATE taskyard_lanes SET paused = ?2, paused_reason = ?3, paused_until = ?4 WHERE name = ?1
 
 -- :list  all lanes, or the one named ?1, with what waits and runs in them
+WITH runs (lane, n) AS MATERIALIZED (
+    SELECT lane, count(*) FROM taskyard_tasks INDEXED BY taskyard_running WHERE state = 'running' GROUP BY lane
+)
 SELECT json_group_array(json_object(
            'name', l.name, 'capacity', l.capacity, 'max_depth', l.max_depth, 'rate', json(l.rate),
            'order', l.lane_order, 'ageing', l.ageing, 'paused', json(iif(l.paused, 'true', 'false')),
            'paused_reason', l.paused_reason, 'paused_until', l.paused_until,
-           'running', (SELECT count(*) FROM taskyard_tasks INDEXED BY taskyard_running
-                        WHERE state = 'running' AND lane = l.no),
+           'running', coalesce((SELECT r.n FROM runs AS r WHERE r.lane = l.no), 0),
            'queued', (SELECT count(*) FROM taskyard_tasks INDEXED BY taskyard_ready
                        WHERE state = 'queued' AND parked_on IS NULL AND lane = l.no)
                    + (SELECT count(*) FROM taskyard_tasks INDEXED BY taskyard_parked_lane
