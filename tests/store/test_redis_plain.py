@@ -85,6 +85,16 @@ async def are_saved(store: RedisStore, max_charged: int) -> None:
     )
 
 
+async def are_saved_one_by_one(store: RedisStore, max_charged: int) -> None:
+    await are_saved(store, max_charged)  # its lane and its route are known then
+    trace = f"00-{7:032x}-{7:016x}-01"
+    for n in range(8):  # by the second of each two its route is known
+        needs = ("b", "a")[: n // 2]
+        task = new(id=f"one {n}", priority=1 + n, group="g", requires=needs)
+        traced = trace if n % 4 == 1 else None
+        await store.enqueue([replace(task, max_charged=max_charged, trace=traced)])
+
+
 async def are_traced(store: RedisStore, max_charged: int) -> None:
     await are_saved(store, max_charged)  # its lane and its route are known then
     traces = [f"00-{n:032x}-{n:016x}-01" if n % 2 else None for n in range(20)]
@@ -195,7 +205,15 @@ def comparable(task: Task) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "steps",
     [
-        *(are_saved, are_traced, are_claimed, hold_keys, are_completed, are_limited),
+        *(
+            are_saved,
+            are_saved_one_by_one,
+            are_traced,
+            are_claimed,
+            hold_keys,
+            are_completed,
+            are_limited,
+        ),
         *(carry_keys, come_back),
     ],
     ids=lambda f: f.__name__,

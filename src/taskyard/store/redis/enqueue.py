@@ -31,8 +31,7 @@ def plain(tasks: Sequence[NewTask]) -> tuple[object, ...] | None:
     for task in tasks:
         if not _is_plain(task):
             return None
-        route = f"{task.kind}\0" + "\0".join(sorted(task.requires))
-        sort = task.lane, route, task.max_charged, task.priority
+        sort = task.lane, _route(task), task.max_charged, task.priority
         of_each.append(sorts.setdefault(sort, len(sorts) + 1))
         ids.append(task.id)
         definitions.append(_definition(task))
@@ -42,6 +41,23 @@ def plain(tasks: Sequence[NewTask]) -> tuple[object, ...] | None:
     if len(set(ids)) < len(ids):
         return None
     return list(sorts), of_each, ids, definitions, keys, traces or None
+
+
+def one(tasks: Sequence[NewTask]) -> tuple[object, ...] | None:
+    """As lua/enqueue_one.lua takes it; None if it is not one, or has a key, or is not plain."""
+    if len(tasks) != 1:
+        return None
+    [task] = tasks
+    if task.keys or not _is_plain(task):
+        return None
+    return (
+        *(task.lane, _route(task), task.max_charged, task.priority),
+        *(task.id, _definition(task), task.trace),
+    )
+
+
+def _route(task: NewTask) -> str:
+    return f"{task.kind}\0" + "\0".join(sorted(task.requires))
 
 
 def _is_plain(task: NewTask) -> bool:

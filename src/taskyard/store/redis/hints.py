@@ -15,7 +15,8 @@ from typing import Any
 
 from taskyard.store.port import Hint
 from taskyard.store.redis.address import Address
-from taskyard.store.redis.link import Wording, connect_to
+from taskyard.store.redis.lines import hang_up
+from taskyard.store.redis.link import Wording, line_to
 
 LISTEN_SECONDS = 5.0  # of silence, until the server is asked whether it is still there
 OWN_SECONDS = 0.02
@@ -53,45 +54,48 @@ class Subscription:
     async def _main(self) -> None:
         hosts = itertools.cycle(self._address.hosts)  # each node of a cluster hears everything
         while True:
-            host, port = next(hosts)
-            client = connect_to(self._address, host, port)
+            line = line_to(self._address, *next(hosts))
             try:
-                async with client.pubsub() as channel:
-                    async with asyncio.timeout(self._address.timeout):
-                        await channel.subscribe(self._channel)
-                    await self._listen(channel)
+                async with asyncio.timeout(self._address.timeout):
+                    await line.connect()
+                    await line.send_command("SUBSCRIBE", self._channel)
+                await self._listen(line)
             except Exception as error:  # whatever it was: without this task nobody hears again
                 log.info("hints are not heard, polling goes on: %s", type(error).__name__)
             finally:
                 with contextlib.suppress(Exception):
-                    await client.aclose()
+                    await hang_up(line)
             await asyncio.sleep(self._backoff)
             self._backoff = min(self._backoff * 2, MAX_BACKOFF)
 
-    async def _listen(self, channel: Any) -> None:
+    async def _listen(self, line: Any) -> None:
         """A line can die without a word: whoever says nothing and answers no ping is gone."""
-        asked = False
-        while True:
-            message = await channel.get_message(timeout=LISTEN_SECONDS)
-            if message is not None:
-                asked = False
-                self._hear(message)
-            elif asked:
-                raise TimeoutError("no answer to a ping")
-            else:
-                asked = True
-                await channel.ping()
+        while await self._heard_until_silence(line):
+            await line.send_command("PING", check_health=False)
+        raise TimeoutError("no answer to a ping")
 
-    def _hear(self, message: Any) -> None:
-        match message["type"]:
-            case "subscribe":
+    async def _heard_until_silence(self, line: Any) -> bool:
+        """Whether anything was heard before it."""
+        now, heard = asyncio.get_running_loop().time, False
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LISTEN_SECONDS) as silence:
+                while True:
+                    # Not through the driver's own client, which takes longer than all that follows.
+                    message = await line.read_response(disconnect_on_error=False)
+                    heard = True
+                    silence.reschedule(now() + LISTEN_SECONDS)
+                    self._hear(*message)
+        return heard
+
+    def _hear(self, what: bytes, *rest: Any) -> None:
+        match what:
+            case b"subscribe":
                 self._backoff = MIN_BACKOFF
                 self._tell()  # something may have happened while nobody listened
-            case "message" if message["data"] != self._sender:
+            case b"message" if rest[1] != self._sender:
                 self._tell()
-            case "message" if self._owed is None:
-                loop = asyncio.get_running_loop()
-                self._owed = loop.call_later(OWN_SECONDS, self._tell)
+            case b"message" if self._owed is None:
+                self._owed = asyncio.get_running_loop().call_later(OWN_SECONDS, self._tell)
 
     def _tell(self) -> None:
         if self._owed is not None:

@@ -43,7 +43,7 @@ class Lines:
             self._idle.append(line)
             raise
         except BaseException:  # somebody else would get the answer that is still to come
-            await _hang_up(line)
+            await hang_up(line)
             raise
         self._idle.append(line)
         return answer
@@ -52,7 +52,7 @@ class Lines:
         """Those that are in use come back by themselves."""
         idle, self._idle = self._idle, []
         for line in idle:
-            await _hang_up(line, at_once=False)
+            await hang_up(line, at_once=False)
 
     async def _line(self) -> Any:
         while self._idle:
@@ -60,16 +60,16 @@ class Lines:
             with contextlib.suppress(redis_errors.ConnectionError, OSError):
                 if not await _is_spent(line):
                     return line
-            await _hang_up(line)  # the server has left it
+            await hang_up(line)  # the server has left it
         line = self._make()
         try:
             await line.connect()
         except BaseException:
-            await _hang_up(line)
+            await hang_up(line)
             raise
         return line
 
 
-async def _hang_up(line: Any, *, at_once: bool = True) -> None:
+async def hang_up(line: Any, *, at_once: bool = True) -> None:
     with contextlib.suppress(redis_errors.RedisError, OSError):
         await line.disconnect(nowait=at_once)

@@ -253,6 +253,11 @@ def lines_to(address: Address) -> Lines:
     return Lines(_kind(address), _place(address, *address.hosts[0]))
 
 
+def line_to(address: Address, host: str, port: int) -> Any:
+    """A connection to this one server."""
+    return _kind(address)(**_place(address, host, port))
+
+
 def _kind(address: Address) -> type[Connection]:
     return SSLConnection if address.tls else Connection
 
