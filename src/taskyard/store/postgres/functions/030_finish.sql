@@ -1,6 +1,7 @@
 -- end_alike: what end_attempts does first where all completed ones have the same attempt, lease and result, as
 -- nearly all turns have it: they are deleted as they are found. Answers which were accepted, how many of them had
--- started, and the dedup keys and keys they held. The lease is compared so that no index of it is taken for the way.
+-- started, and the dedup keys and keys they held, for a while joined by a byte that no name of a key may have. The
+-- lease is compared so that no index of it is taken for the way.
 CREATE OR REPLACE FUNCTION taskyard.end_alike(
     p_now bigint, p_nos bigint[], p_attempt integer, p_lease bigint, p_result text,
     OUT o_accepted bigint[], OUT o_started integer, OUT o_dedup text[], OUT o_keys text[], OUT o_holders bigint[])
@@ -293,7 +294,7 @@ BEGIN
 END
 $$;
 
--- write_load: the same by one who has read the last entry, under the same lock.
+-- write_load: what shift_load does, by one who has read the last entry, under the same lock.
 CREATE OR REPLACE FUNCTION taskyard.write_load(
     p_lease bigint, p_last bigint, p_number bigint, p_running integer, p_since bigint) RETURNS void
 LANGUAGE plpgsql AS $$

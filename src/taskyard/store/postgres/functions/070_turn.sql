@@ -222,7 +222,7 @@ BEGIN
                            CASE WHEN v_room IS NULL THEN v_parts END) AS s;
                 v_got := cardinality(v_taken);
                 IF v_starts IS NOT NULL THEN
-                    IF v_got < v_found.o_locked THEN
+                    IF v_begun < v_found.o_locked THEN
                         PERFORM taskyard.tell();  -- others may have passed over what was locked and is left
                     END IF;
                 END IF;
@@ -254,7 +254,7 @@ BEGIN
     IF o_attempt <> '{1}' THEN  -- else none has had an attempt before
         o_checkpoint := taskyard.checkpoints_of(o_no);
     END IF;
-    IF v_got >= 20 AND v_stream THEN
+    IF v_got >= 20 AND v_stream AND v_taken IS NULL THEN
         PERFORM taskyard.raise_floors_between(v_parts, v_priorities[1], v_priorities[2]);
     ELSIF v_got >= 20 AND cardinality(v_parts) = 1 THEN
         PERFORM taskyard.raise_floors_between(v_parts, (v_parts[1]).priority, (v_parts[1]).priority);
