@@ -108,6 +108,8 @@ INTENDED = [
     ("claim", "begin", "taskyard_running (lease=?)"),
     ("claim", "begin", "taskyard_ready"),
     ("claim", "begin", "COVERING INDEX taskyard_running"),
+    ("claim", "begin", "MATERIALIZE runs"),  # once for all lanes that have a capacity
+    ("lanes", "list", "MATERIALIZE runs"),
     ("claim", "again", "taskyard_running (lease=?)"),
     ("claim", "whole", "taskyard_ready (lane=? AND route=?)"),
     ("claim", "candidates", "taskyard_ready (lane=? AND route=?)"),
