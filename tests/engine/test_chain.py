@@ -1,16 +1,19 @@
-"""In a flood the next call is on its way while the last answer is read: none may be lost by it."""
+"""In a flood the next call is on its way before the last answer is read, or even there: none may
+be lost by it."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Sequence
+from enum import Enum, auto
 from typing import Any
 
 import pytest
 
 from taskyard import State, Yard
-from taskyard.domain.errors import StoreUnavailable
+from taskyard.domain.errors import StoreError, StoreUnavailable
 from taskyard.domain.outcome import Verdict
 from taskyard.store.port import Answered, ClaimRequest, Turn
 from tests.engine.waits import found, working
@@ -18,16 +21,26 @@ from tests.engine.waits import found, working
 TASKS = 4_000
 
 
+class Late(Enum):
+    FAILS = auto()
+    IS_DONE = auto()  # after the one that came later
+
+
 class Watched:
     """A store whose turns are watched, and one of which can be made to fail."""
 
     def __init__(self, yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
         self._turn = yard.store.turn
-        self.reading = False  # an answer is there that nobody has read
+        self.under_way = 0  # calls whose answers nobody has read
         self.chained = asyncio.Event()  # a call came meanwhile
         self.loses_answer = False  # of the next call that is followed by another
         self.hangs = False
         self.hung = asyncio.Event()
+        self.most = 0  # calls under way at once
+        self.unanswered = 0  # calls that came before there was an answer to the one before
+        self._answered = 0  # the number of the last that has one
+        self.comes_late: Late | None = None  # what a call does that is followed by another
+        self.came_late = False
         self.numbers: list[int] = []
         monkeypatch.setattr(yard.store, "turn", self.turn)
 
@@ -35,28 +48,46 @@ class Watched:
         self, verdicts: Sequence[Verdict], request: ClaimRequest, answered: Answered
     ) -> Turn:
         self.numbers.append(request.number)
-        if self.reading:
-            self.chained.set()
-            if self.hangs:
-                self.hung.set()
-                await asyncio.Event().wait()
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        self.unanswered += self._answered < request.number - 1
+        try:
+            late, self.comes_late = self.comes_late, None
+            if late is not None and not await self._next_is_done(request):
+                self.comes_late = late
+            elif late is not None:
+                self.came_late = True
+                if late is Late.FAILS:
+                    raise StoreError("it was rolled back")
+            if self.under_way > 1:
+                self.chained.set()
+                if self.hangs:
+                    self.hung.set()
+                    await asyncio.Event().wait()
 
-        async def told(claimed: int) -> None:
-            calls = len(self.numbers)
-            self.reading = True
-            try:
+            async def told(claimed: int) -> None:
+                self._answered = max(self._answered, request.number)
                 await answered(claimed)
-            finally:
-                self.reading = False
-            if self.loses_answer and len(self.numbers) > calls:
-                self.loses_answer = False
-                raise StoreUnavailable("the answer cannot be read")
+                if self.loses_answer and self.numbers[-1] > request.number:
+                    self.loses_answer = False
+                    raise StoreUnavailable("the answer cannot be read")
 
-        return await self._turn(verdicts, request, told)
+            return await self._turn(verdicts, request, told)
+        finally:
+            self.under_way -= 1
+
+    async def _next_is_done(self, request: ClaimRequest) -> bool:
+        """Not every call is followed by another before its answer."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.2):
+                while self._answered <= request.number:  # noqa: ASYNC110 - the pump needs the loop
+                    await asyncio.sleep(0)
+        return self._answered > request.number
 
 
-@pytest.fixture
-def watched(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> Watched:
+@pytest.fixture(params=[True, False], ids=["in_order", "in_any_order"])
+def watched(yard: Yard, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Watched:
+    monkeypatch.setattr(yard.store, "in_order", request.param)
     return Watched(yard, monkeypatch)
 
 
@@ -81,7 +112,7 @@ async def all_completed(yard: Yard) -> None:
 
 
 @pytest.mark.spec("engine-31")
-async def test_the_next_call_begins_before_the_answer_is_read(
+async def test_the_next_call_does_not_wait_for_the_answer_to_be_read(
     yard: Yard, watched: Watched, ran: Counter[int]
 ) -> None:
     async with working(yard):
@@ -147,4 +178,28 @@ async def test_no_call_is_left_behind_when_an_answer_cannot_be_taken(
         await all_completed(yard)
         left = [task for task in asyncio.all_tasks() if task.get_name() == "taskyard-pump-next"]
         assert not left
+    assert ran == Counter(range(TASKS))
+
+
+@pytest.mark.spec("engine-31")
+async def test_the_next_call_is_sent_before_there_is_an_answer(
+    yard: Yard, watched: Watched, ran: Counter[int]
+) -> None:
+    async with working(yard):
+        await all_completed(yard)
+    assert bool(watched.unanswered) is yard.store.in_order
+    assert watched.most == 2
+    assert ran == Counter(range(TASKS))
+
+
+@pytest.mark.spec("engine-13")
+@pytest.mark.parametrize("watched", [True], indirect=True)
+@pytest.mark.parametrize("late", Late)
+async def test_a_call_that_comes_to_nothing_after_the_next_one_loses_no_task(
+    yard: Yard, watched: Watched, ran: Counter[int], late: Late
+) -> None:
+    watched.comes_late = late
+    async with working(yard, lease_seconds=600.0):  # a comparison would come too late
+        await all_completed(yard)
+    assert watched.came_late
     assert ran == Counter(range(TASKS))

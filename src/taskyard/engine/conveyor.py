@@ -150,6 +150,8 @@ class Conveyor:
             self._settle(job, outcome)
         if hand.ahead:
             self._fill()
+        elif not hand.running:
+            self.pump.ran_out()
 
     def _drop(self, job: Job) -> None:
         self._logs.forget([job.claimed.hold])

@@ -27,7 +27,7 @@ class Hand:
         self.running: dict[int, Job] = {}
         self.ahead: deque[Job] = deque()
         self.verdicts: list[Verdict] = []
-        self.writing: dict[int, int] = {}  # no -> attempt of verdicts under way to the store
+        self.writing: list[dict[int, int]] = []  # no -> attempt of verdicts under way to the store
         self.unmarked: dict[int, Job] = {}  # claimed ahead, running, and the store does not know
         self.last_taken: dict[str, float] = {}  # lane -> when (monotonic) a task of it began
         self.run_seconds = 1.0  # smoothed time a slot is taken
@@ -59,7 +59,7 @@ class Hand:
         """Of the tasks in our hands, in whatever way."""
         waiting = {job.claimed.no for job in self.ahead}
         ended = (verdict.no for verdict in self.verdicts)
-        return waiting.union(self.running, self.writing, ended)
+        return waiting.union(self.running, *self.writing, ended)
 
     def took(self, job: Job) -> None:
         claimed = job.claimed
@@ -112,7 +112,7 @@ class Hand:
 
     def knows(self, hold: Hold) -> bool:
         """Whether this attempt is in our hands, in whatever way."""
-        if self.writing.get(hold.no) == hold.attempt:
+        if any(writing.get(hold.no) == hold.attempt for writing in self.writing):
             return True
         job = self.running.get(hold.no)
         if job is not None and job.claimed.attempt == hold.attempt:

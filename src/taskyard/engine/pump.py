@@ -2,7 +2,7 @@
 
 While a call is under way bodies go on, and what ends meanwhile is written with the next call: the
 busier the worker, the larger the groups. In a flood the next call begins as soon as there is an
-answer, so that the store works while the answer is read. A step that fails though the store can be
+answer, or even before if the store keeps their order, so that it never waits for us. A step that fails though the store can be
 reached may fail each time because of its claim: then the verdicts are written apart from it.
 """
 
@@ -18,7 +18,7 @@ from taskyard.domain.node import Lease
 from taskyard.domain.outcome import Released, Stale, Verdict, decide
 from taskyard.domain.points import Point, reach
 from taskyard.domain.task import Claimed
-from taskyard.engine.hand import STARTED_LATE, Hand
+from taskyard.engine.hand import MAX_AHEAD, STARTED_LATE, Hand
 from taskyard.engine.log import logger
 from taskyard.engine.logbook import LogBook
 from taskyard.engine.notifier import POLL_SECONDS, Bell
@@ -28,7 +28,6 @@ MAX_BACKOFF = 5.0
 ASK_AGAIN = 8  # claims; so often it is asked whether claiming ahead pays by now
 LONGEST_END = 5.0
 FORGETTING = 1.001  # from turn to turn: what it costs may change
-LONGEST_CHAIN = STARTED_LATE / 2  # seconds of calls, each begun before the last answer was read
 
 log = logger("pump")
 
@@ -65,7 +64,8 @@ class Pump:
         self._hungry = True
         self._looked = 0.0
         self._shortest_turn = LONGEST_END  # seconds; of the last ones, about
-        self._chain_ends = 0.0
+        self._chain: _Chain | None = None  # while a call is under way
+        self._looked_at_bodies = 0.0
         self._ahead_pays = True  # whether the last claim that could have brought some ahead did
         self._claiming = False
         self._doubted: list[ClaimRequest] = []  # sent, and no answer has been read
@@ -213,31 +213,45 @@ class Pump:
 
     async def _turn(self, request: ClaimRequest) -> None:
         """With the calls that follow it: however one of them ends, none is left on its way."""
-        self._chain_ends = time.monotonic() + LONGEST_CHAIN
         chain: _Chain = deque()
+        self._chain = chain
         try:
-            await self._call(request, chain)
+            await self._call(request)
             while chain:
                 await chain[0]
                 chain.popleft()
         finally:
+            self._chain = None
             for call in chain:
                 call.cancel()  # what it was doing is asked again
             if chain:
                 await asyncio.gather(*chain, return_exceptions=True)
 
-    async def _call(self, request: ClaimRequest, chain: _Chain) -> None:
+    def ran_out(self) -> None:
+        """Nothing runs or waits here: in a flood the next call is sent before the answer comes."""
+        if self._store.in_order and len(self._doubted) == 1:
+            [request] = self._doubted
+            if len(self._hand.verdicts) >= MAX_AHEAD // 2:
+                self._follow(request, request.room + request.ahead)
+
+    def _follow(self, request: ClaimRequest, claimed: int) -> bool:
+        """Begin the call that comes after this one, if there is one to make already."""
+        wants = self._wants_after(request, claimed)
+        if wants is None or self._chain is None:
+            return False
+        self._doubted.append(wants)
+        self._chain.append(asyncio.create_task(self._call(wants), name="taskyard-pump-next"))
+        return True
+
+    async def _call(self, request: ClaimRequest) -> None:
         verdicts = self._take_verdicts()
-        writing = self._hand.writing
+        writing = self._hand.writing[-1]
         if request not in self._doubted:
             self._doubted.append(request)
 
         async def answered(claimed: int) -> None:
             writing.clear()
-            wants = self._wants_after(request, claimed)
-            if wants is not None:
-                call = self._call(wants, chain)
-                chain.append(asyncio.create_task(call, name="taskyard-pump-next"))
+            if self._follow(request, claimed):
                 await asyncio.sleep(0)  # it is sent
 
         reach(Point.BEFORE_CLAIM)
@@ -260,17 +274,22 @@ class Pump:
         self._took(request, turn.claim)
 
     def _wants_after(self, request: ClaimRequest, claimed: int) -> ClaimRequest | None:
-        """The next claim, if it can do without this answer: there is more to claim and to write.
-
-        Not for ever: between chains the store is told what has been running for long.
-        """
+        """The next claim, if it can do without this answer: there is more to claim and to write."""
         if claimed < request.room + request.ahead or not self._hand.verdicts:
             return None
-        if self._stopping or not self._ahead_pays or time.monotonic() > self._chain_ends:
+        if self._stopping or not self._ahead_pays or self._doubted != [request]:
             return None
-        if self._doubted != [request] or self._hand.has_overdue(time.monotonic()):
-            return None
-        return self._wants_beside(claimed)
+        return None if self._has_to_tell() else self._wants_beside(claimed)
+
+    def _has_to_tell(self) -> bool:
+        """Whether the store must be told of something first that only a new step tells it."""
+        now = time.monotonic()
+        if self._hand.has_overdue(now):
+            return True
+        if now < self._looked_at_bodies + STARTED_LATE / 2:
+            return False
+        self._looked_at_bodies = now
+        return bool(self._hand.to_mark(now))
 
     def _took(self, request: ClaimRequest, claim: Claim) -> None:
         if claim.refused is not None:
@@ -300,7 +319,8 @@ class Pump:
 
     def _take_verdicts(self) -> list[Verdict]:
         verdicts, self._hand.verdicts = self._hand.verdicts, []
-        self._hand.writing = {verdict.no: verdict.attempt for verdict in verdicts}
+        self._hand.writing = [w for w in self._hand.writing if w]
+        self._hand.writing.append({verdict.no: verdict.attempt for verdict in verdicts})
         return verdicts
 
     def _put_back(self, verdicts: list[Verdict]) -> None:

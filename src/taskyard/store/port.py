@@ -141,6 +141,8 @@ class Hint(StrEnum):
 class Store(Protocol):
     """Tasks survive here. All times are the store's own."""
 
+    in_order: bool  # of two turns, the one that was begun first is done first
+
     # --- life ---
 
     async def exists(self) -> bool:

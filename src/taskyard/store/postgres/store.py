@@ -75,6 +75,8 @@ from taskyard.store.prune import begun
 class PostgresStore:
     """A small pool, one connection that listens, one thread that beats."""
 
+    in_order = False
+
     def __init__(self, options: Options, *, clock: PostgresClock | None = None) -> None:
         self.clock = clock or PostgresClock()
         self._options = options

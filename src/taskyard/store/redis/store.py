@@ -73,6 +73,8 @@ log = logging.getLogger("taskyard.store.redis")
 class RedisStore:
     """A pool of connections, one for hints, and a blocking one for beats."""
 
+    in_order = True
+
     def __init__(self, address: Address) -> None:
         self.address = address
         self._wording = Wording(address.namespace)

@@ -223,7 +223,8 @@ class _Search:
             keys.passed_over(self._tx, others, each=min(self._reach, MAX_WOKEN))
 
     def _start(self, started: list[int], ahead: list[int]) -> None:
-        self._take(started, ahead)
+        self._take(started, self._tx.now)
+        self._take(ahead, None)
         self._now += started
         self._later += ahead
         self._slots -= len(started)
@@ -245,16 +246,10 @@ class _Search:
             if started.get(lane) and stream.rate is not None:
                 rates.take_of_lane(self._tx, lane, stream.rate, stream.full_at, started[lane])
 
-    def _take(self, started: list[int], ahead: list[int]) -> None:
-        if started or ahead:
-            self._tx.run(
-                self._sql["take"],
-                numbers(started + ahead),
-                self._request.lease,
-                self._request.number,
-                self._tx.now,
-                numbers(ahead),
-            )
+    def _take(self, nos: list[int], started_at: Instant | None) -> None:
+        if nos:
+            request = self._request
+            self._tx.run(self._sql["take"], numbers(nos), request.lease, request.number, started_at)
 
 
 def _blocked(

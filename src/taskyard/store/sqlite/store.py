@@ -82,6 +82,8 @@ T = TypeVar("T")
 class SqliteStore:
     """One writer thread, one reader thread, one thread that watches for other processes."""
 
+    in_order = True
+
     def __init__(
         self,
         path: str,

@@ -104,12 +104,12 @@ SELECT json_group_array(json_array(t.route, json_array(
            t.dedup_until)))
   FROM head CROSS JOIN taskyard_tasks AS t ON t.no = head.no
 
--- :take  start a new attempt of each of these at ?4; those of them that are claimed ahead (?5) have not begun
+-- :take  start a new attempt of each of these, at ?4; NULL: they are claimed ahead and have not begun
 -- OR FAIL, here and in finish.sql: SQLite keeps no copies of pages for undoing the statement alone. Whoever meets an
 -- error undoes the whole call.
 UPDATE OR FAIL taskyard_tasks
    SET state = 'running', reason = 'claimed', attempt = attempt + 1, lease = ?2, request = ?3,
-       taken_by = ?2, node = NULL, started_at = iif(no IN (SELECT value FROM jsonb_each(?5)), NULL, ?4)
+       taken_by = ?2, node = NULL, started_at = ?4
  WHERE no IN (SELECT value FROM jsonb_each(?1))
 
 -- :free_dedup  of those of these that have one
