@@ -2,8 +2,9 @@
 
 While a call is under way bodies go on, and what ends meanwhile is written with the next call: the
 busier the worker, the larger the groups. In a flood the next call begins as soon as there is an
-answer, or even before if the store keeps their order, so that it never waits for us. A step that fails though the store can be
-reached may fail each time because of its claim: then the verdicts are written apart from it.
+answer, or before if the store keeps their order, so that the store need not wait for us. A step
+that fails though the store can be reached may fail each time because of its claim: then the
+verdicts are written apart from it.
 """
 
 from __future__ import annotations
