@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -38,6 +39,17 @@ def test_ids_are_unique_also_within_a_millisecond(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("time.time_ns", lambda: 1_700_000_000_000_000_000)
 
     assert len({new_task_id() for _ in range(10_000)}) == 10_000
+
+
+@pytest.mark.spec("engine-16")
+def test_ids_of_one_millisecond_ascend_but_for_where_new_noise_was_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("time.time_ns", lambda: 1_700_000_000_000_000_000)
+
+    ids = [new_task_id() for _ in range(1_000)]
+
+    assert sum(later < earlier for earlier, later in pairwise(ids)) <= 1
 
 
 @pytest.mark.spec("engine-16")

@@ -35,6 +35,7 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]  # ten bits each
 _OF_BYTES = (_ALPHABET * 8).encode()  # a letter for each byte
 _NOISE = 16  # letters, of five bits each
+_AT_ONCE = 1024  # noises
 _noises: list[str] = []  # for the next ids
 _noises_of = [0]  # the process that fetched them
 _last_time = (0, "")  # in milliseconds, and as text
@@ -71,9 +72,12 @@ def _as_text(time_ms: int) -> str:
 
 def _more_noise() -> str:
     _noises_of[0] = os.getpid()
-    text = os.urandom(64 * _NOISE).translate(_OF_BYTES).decode()
-    first, *others = (text[at : at + _NOISE] for at in range(0, len(text), _NOISE))
-    _noises.extend(others)
+    letters = bytearray(os.urandom(_AT_ONCE * (_NOISE + 1)).translate(_OF_BYTES))
+    letters[_NOISE :: _NOISE + 1] = b" " * _AT_ONCE
+    # Ids of one millisecond ascend as well, so that an index of many grows at its end alone.
+    noises = sorted(letters.decode().split(), reverse=True)
+    first = noises.pop()
+    _noises.extend(noises)
     return first
 
 
