@@ -119,7 +119,7 @@ class Dedup(msgspec.Struct, frozen=True):
     clash: Clash = Clash.KEEP
 
 
-class NewTask(msgspec.Struct, frozen=True, kw_only=True):
+class NewTask(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A task that is not saved yet."""
 
     kind: str
@@ -334,7 +334,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     trace: str | None = None  # the span that enqueued it
 
 
-class Enqueued(msgspec.Struct, frozen=True, tag="enqueued"):
+class Enqueued(msgspec.Struct, frozen=True, tag="enqueued", gc=False):
     id: str
 
 

