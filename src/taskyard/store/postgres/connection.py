@@ -25,6 +25,7 @@ from taskyard.store.postgres.migrate import migrate
 from taskyard.store.postgres.options import Options
 from taskyard.store.postgres.pooler import is_pooled, learn_types
 from taskyard.store.postgres.queries import in_namespace, statements
+from taskyard.store.postgres.watch import Watch
 
 T = TypeVar("T")
 
@@ -122,6 +123,7 @@ class Database:
         self._at_hand: dict[Sort, tuple[Lent, float]] = {}
         self._waiting = 0  # calls that wait for one of the pool
         self._borrowed = 0  # of the pool: lent, at hand, or waited for
+        self._watch = Watch(options.timeout)
         self._sql = statements(options.namespace)
 
     @property
@@ -143,7 +145,6 @@ class Database:
                 max_size=MOST_CONNECTIONS,
                 max_inactive_connection_lifetime=IDLE_SECONDS,
                 timeout=min(CONNECT_SECONDS, self.options.timeout),
-                command_timeout=self.options.timeout,
                 statement_cache_size=0 if pooled else STATEMENTS_KEPT,
                 init=learn_types if pooled else use_read_committed,
                 reset=_leave_as_it_is,
@@ -235,8 +236,7 @@ class Database:
         """Put a call through in its time, which waiting for a connection is a part of.
 
         One that collided with another is made again. With a connection at hand there is nothing to
-        wait for but the answer, and the driver keeps its time: a second watch would take as long as
-        a small call needs here.
+        wait for but the answer, which needs no timer of its own.
         """
         pool = self._pool or await self._opened()
         until = asyncio.get_running_loop().time() + self.options.timeout
@@ -244,7 +244,7 @@ class Database:
             connection, repeats = self._at_once(sort), REPEATS
             if connection is not None:
                 repeats -= 1
-                with suppress(*COLLISIONS):
+                with suppress(*COLLISIONS), self._watch.call():
                     return await self._through(pool, connection, call, sort)
             async with asyncio.timeout_at(until):
                 for _ in range(repeats - 1):
