@@ -74,7 +74,7 @@ def _more_noise() -> str:
     _noises_of[0] = os.getpid()
     letters = bytearray(os.urandom(_AT_ONCE * (_NOISE + 1)).translate(_OF_BYTES))
     letters[_NOISE :: _NOISE + 1] = b" " * _AT_ONCE
-    # Ids of one millisecond ascend as well, so that an index of many grows at its end alone.
+    # Ids of one millisecond ascend as well, so that an index grows at its end for many at once.
     noises = sorted(letters.decode().split(), reverse=True)
     first = noises.pop()
     _noises.extend(noises)

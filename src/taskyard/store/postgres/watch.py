@@ -1,7 +1,7 @@
 """Keeps the time of calls, with one timer for all of them.
 
 Nearly every call ends long before its time, and to set a timer for each and take it back, as the
-driver does, is a tenth of what a small call costs here.
+driver does, is a twentieth of what a small call costs its caller.
 """
 
 from __future__ import annotations
