@@ -114,6 +114,11 @@ async def test_a_bad_handler_is_refused_where_it_is_declared(yard: Yard) -> None
         @yard.task()
         async def named(*, ctx: Context) -> None: ...
 
+    with pytest.raises(InvalidHandler, match="__x cannot be kept"):
+
+        @yard.task()
+        async def hidden(__x: int) -> None: ...
+
     with pytest.raises(InvalidHandler, match="more than one array-like"):
 
         @yard.task()

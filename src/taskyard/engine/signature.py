@@ -37,9 +37,9 @@ class Signature:
         by_place = inspect.Parameter.POSITIONAL_OR_KEYWORD
         self._by_place = [each.name for each in own if each.kind is by_place]
         self._all_by_place = len(own) if len(self._by_place) == len(own) else -1
-        self._arguments = msgspec.defstruct("arguments", self._by_place, gc=False)
         self._required = {each.name for each in own if each.default is each.empty}
         self._decode = self._decoder_of([_field(parameter, hints) for parameter in own]).decode
+        self._arguments = msgspec.defstruct("arguments", self._by_place, gc=False)
         self._result = _result_decoder(hints.get("return", Any))
 
     def _refuse_unusable(self, parameter: inspect.Parameter, hints: dict[str, Any]) -> None:
@@ -47,6 +47,11 @@ class Signature:
         if why is not None:
             raise InvalidHandler(
                 f"task {self._kind} {why.format(parameter.name)}; name its parameters"
+            )
+        if parameter.name.startswith("__"):
+            raise InvalidHandler(
+                f"task {self._kind}: {parameter.name} cannot be kept; "
+                "the name of a parameter may not begin with __"
             )
         if _is_context(parameter, hints):
             raise InvalidHandler(
