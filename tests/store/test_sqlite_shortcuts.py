@@ -19,8 +19,10 @@ from taskyard.domain.retry import Retry
 from taskyard.domain.task import Claimed, NewTask, Task, TaskQuery
 from taskyard.store.port import ClaimRequest
 from taskyard.store.sqlite import alike, candidates, enqueue, finish, thread
+from taskyard.store.sqlite import claim as claiming
 from taskyard.store.sqlite.clock import SqliteClock
 from taskyard.store.sqlite.store import SqliteStore
+from taskyard.store.sqlite.tx import span
 from tests.conformance.verbs import BROKEN, new, node
 
 Story = Callable[[SqliteStore], Awaitable[Any]]
@@ -50,6 +52,7 @@ async def told_both_ways(story: Story, monkeypatch: pytest.MonkeyPatch) -> tuple
         patched.setattr(candidates, "plain", lambda *_: None)
         patched.setattr(finish, "_at_once", lambda *_: False)
         patched.setattr(finish, "_if_all", lambda *_: None)
+        patched.setattr(claiming, "span", lambda _: None)
         long = await told(story)
     assert short == long
     return short
@@ -71,6 +74,34 @@ def tasks(count: int, **options: Any) -> list[NewTask]:
 
 def ended(task: Claimed, outcome: Outcome | None = None) -> Verdict:
     return decide(task, outcome or Succeeded('"done"'), Retry.fixed(3, delay=5))
+
+
+@pytest.mark.parametrize(
+    ("nos", "ends"),
+    [([4], (4, 4)), ([6, 4, 5], (4, 6)), ([4, 6], None), ([1, 2, 4, 5], None), ([0, 1], (0, 1))],
+)
+def test_a_span_has_no_other_number_in_it(nos: list[int], ends: tuple[int, int] | None) -> None:
+    assert span(nos) == ends
+
+
+@pytest.mark.spec("engine-8", "engine-19")
+async def test_neighbours_and_others_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one node has lies in one piece, or around what another one has."""
+
+    async def story(store: SqliteStore) -> object:
+        one, other = await node(store, slots=50), await node(store, "other", slots=50)
+        await store.enqueue(tasks(40))
+        first, between, last = await one.ask(10), await other.ask(10), await one.ask(10, ahead=5)
+        around = [ended(task) for task in (*first.tasks, *last.tasks)]
+        stale = [replace(verdict, lease=one.lease) for verdict in map(ended, between.tasks)]
+        answers = [await store.finish(around), await store.finish(stale)]
+        answers.append(await store.finish([ended(task) for task in between.tasks]))
+        return answers, first, between, last
+
+    (answers, *_), after = await told_both_ways(story, monkeypatch)
+
+    assert [type(answer).__name__ for answer in answers[1]] == ["Stale"] * 10
+    assert sum(task.state == "completed" for task in after) == 35
 
 
 @pytest.mark.spec("engine-28")

@@ -19,7 +19,7 @@ from taskyard.store.sqlite import candidates, dependencies, due, keys, rates
 from taskyard.store.sqlite.candidates import MAX_SET, Plain, Stream
 from taskyard.store.sqlite.finish import finish, free_dedup
 from taskyard.store.sqlite.found import ClaimedRow, Found
-from taskyard.store.sqlite.tx import Tx, numbers, to_json
+from taskyard.store.sqlite.tx import Tx, numbers, span, to_json
 from taskyard.store.sqlite.unread import Unread
 from taskyard.store.sqlite.unreadable import UNREADABLE, corrupt, name, sift
 
@@ -247,9 +247,14 @@ class _Search:
                 rates.take_of_lane(self._tx, lane, stream.rate, stream.full_at, started[lane])
 
     def _take(self, nos: list[int], started_at: Instant | None) -> None:
-        if nos:
-            request = self._request
-            self._tx.run(self._sql["take"], numbers(nos), request.lease, request.number, started_at)
+        if not nos:
+            return
+        by = self._request.lease, self._request.number, started_at
+        neighbours = span(nos)
+        if neighbours is None:
+            self._tx.run(self._sql["take"], numbers(nos), *by)
+        else:
+            self._tx.run(self._sql["take_span"], *neighbours, *by)
 
 
 def _blocked(

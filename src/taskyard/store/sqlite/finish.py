@@ -13,7 +13,7 @@ from taskyard.domain.outcome import Finished, Stale, Verdict, heed
 from taskyard.domain.state import TERMINAL, Reason, State, require
 from taskyard.domain.task import Progress
 from taskyard.store.sqlite import dependencies, keys, order
-from taskyard.store.sqlite.tx import AnotherWay, Tx, numbers, to_json
+from taskyard.store.sqlite.tx import AnotherWay, Tx, numbers, span, to_json
 from taskyard.store.sqlite.unreadable import UNREADABLE
 
 MAX_FENCES = 8  # attempts and leases; with more, one statement for all takes less time
@@ -78,7 +78,11 @@ def _at_once(tx: Tx, verdicts: Sequence[Verdict]) -> bool:
     nos = {v.no for v in verdicts}
     if state is not State.COMPLETED or len(nos) < len(verdicts):
         return False
-    changed = tx.run(tx.sql("finish")["complete_at_once"], numbers(nos), tx.now, attempt, lease)
+    sql, neighbours = tx.sql("finish"), span(nos)
+    if neighbours is None:
+        changed = tx.run(sql["complete_at_once"], numbers(nos), tx.now, attempt, lease)
+    else:
+        changed = tx.run(sql["complete_span"], *neighbours, tx.now, attempt, lease)
     if 0 < changed < len(nos):
         tx.names.particular = True
         raise AnotherWay

@@ -112,6 +112,12 @@ UPDATE OR FAIL taskyard_tasks
        taken_by = ?2, node = NULL, started_at = ?4
  WHERE no IN (SELECT value FROM jsonb_each(?1))
 
+-- :take_span  the same for all from ?1 to ?2
+UPDATE OR FAIL taskyard_tasks
+   SET state = 'running', reason = 'claimed', attempt = attempt + 1, lease = ?3, request = ?4,
+       taken_by = ?3, node = NULL, started_at = ?5
+ WHERE no BETWEEN ?1 AND ?2
+
 -- :free_dedup  of those of these that have one
 UPDATE taskyard_tasks SET dedup_held = 0 WHERE no IN (SELECT value FROM jsonb_each(?1)) AND dedup_held = 1
 

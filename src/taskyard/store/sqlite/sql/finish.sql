@@ -33,6 +33,14 @@ UPDATE OR FAIL taskyard_tasks
    AND state = 'running' AND attempt = ?3 AND ?4 IN (0, lease)
    AND coalesce(keys, awaited, dedup_held) IS NULL
 
+-- :complete_span  the same for all from ?1 to ?2, at ?3, under one fence (?4 attempt, ?5 lease)
+UPDATE OR FAIL taskyard_tasks
+   SET state = 'completed', reason = 'finished', charged = charged + 1, ended_at = ?3,
+       lease = NULL, request = NULL, asked = NULL
+ WHERE no BETWEEN ?1 AND ?2
+   AND state = 'running' AND attempt = ?4 AND ?5 IN (0, lease)
+   AND coalesce(keys, awaited, dedup_held) IS NULL
+
 -- :settle  give these the state, reason and place their verdicts say
 -- One that has not ended may wait for longer than its incarnation is remembered: it gets the name of its node.
 UPDATE taskyard_tasks AS t
