@@ -15,7 +15,8 @@ import pytest
 from taskyard import State, Yard
 from taskyard.domain.errors import StoreError, StoreUnavailable
 from taskyard.domain.outcome import Verdict
-from taskyard.store.port import Answered, ClaimRequest, Turn
+from taskyard.engine import pump
+from taskyard.store.port import Answered, Claim, ClaimRequest, Turn
 from tests.engine.waits import found, working
 
 TASKS = 4_000
@@ -161,6 +162,7 @@ async def test_no_call_is_left_behind_when_an_answer_cannot_be_taken(
     yard: Yard, watched: Watched, ran: Counter[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watched.hangs = True
+    monkeypatch.setattr(pump, "LONGEST_END", 0.1)
     async with working(yard, lease_seconds=2.0) as worker:
         take = worker._pump._on_claim
 
@@ -196,10 +198,28 @@ async def test_the_next_call_is_sent_before_there_is_an_answer(
 @pytest.mark.parametrize("watched", [True], indirect=True)
 @pytest.mark.parametrize("late", Late)
 async def test_a_call_that_comes_to_nothing_after_the_next_one_loses_no_task(
-    yard: Yard, watched: Watched, ran: Counter[int], late: Late
+    yard: Yard,
+    watched: Watched,
+    ran: Counter[int],
+    late: Late,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     watched.comes_late = late
-    async with working(yard, lease_seconds=600.0):  # a comparison would come too late
+    told: Counter[int] = Counter()
+    async with working(yard, lease_seconds=600.0) as worker:  # a comparison would come too late
+        monkeypatch.setattr(worker._pump, "_on_end", lambda ends: told.update(v.no for v in ends))
         await all_completed(yard)
     assert watched.came_late
+    assert ran == Counter(range(TASKS))
+    assert len(told) == told.total() == TASKS  # none was taken for stale
+
+
+@pytest.mark.spec("engine-11")
+async def test_an_empty_queue_says_nothing_of_claiming_ahead(yard: Yard, ran: Counter[int]) -> None:
+    async with working(yard) as worker:
+        await all_completed(yard)
+        worker._pump._ahead_pays = True
+        request = ClaimRequest(lease=worker.lease, number=0, room=0, ahead=500)
+        worker._pump._took(request, Claim([]))
+        assert worker._pump._ahead_pays
     assert ran == Counter(range(TASKS))

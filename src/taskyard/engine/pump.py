@@ -69,7 +69,7 @@ class Pump:
         self._looked_at_bodies = 0.0
         self._ahead_pays = True  # whether the last claim that could have brought some ahead did
         self._claiming = False
-        self._doubted: list[ClaimRequest] = []  # sent, and no answer has been read
+        self._doubted: list[ClaimRequest] = []  # of calls that were begun and not read
         self._apart = False
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
@@ -221,6 +221,11 @@ class Pump:
             while chain:
                 await chain[0]
                 chain.popleft()
+        except Exception:
+            self._chain = None  # nothing follows any more
+            if chain:  # the store may be doing it: what comes of it need not be asked again
+                await asyncio.wait(chain, timeout=LONGEST_END)
+            raise
         finally:
             self._chain = None
             for call in chain:
@@ -237,8 +242,7 @@ class Pump:
 
     def _follow(self, request: ClaimRequest, claimed: int) -> bool:
         """Begin the call that comes after this one, if there is one to make already."""
-        wants = self._wants_after(request, claimed)
-        if wants is None or self._chain is None:
+        if self._chain is None or (wants := self._wants_after(request, claimed)) is None:
             return False
         self._doubted.append(wants)
         self._chain.append(asyncio.create_task(self._call(wants), name="taskyard-pump-next"))
@@ -266,7 +270,8 @@ class Pump:
         except BaseException as error:
             writing.clear()
             self._put_back(verdicts)
-            self._apart = isinstance(error, Exception) and not isinstance(error, StoreUnavailable)
+            if isinstance(error, Exception):
+                self._apart = not isinstance(error, StoreUnavailable)
             raise
         reach(Point.AFTER_CLAIM)
         if request in self._doubted:  # and no new lease has come meanwhile
@@ -297,7 +302,7 @@ class Pump:
             log.debug("claim refused", why=claim.refused)
         if claim.tasks:
             self._on_claim(request.lease, claim.tasks, claim.ahead)
-        if request.ahead:
+        if request.ahead and (claim.tasks or request.room):
             # Where the queue was empty, nobody knows.
             self._ahead_pays = bool(claim.ahead) or len(claim.tasks) < request.room
         wanted = request.room + request.ahead
