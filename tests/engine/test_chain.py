@@ -23,8 +23,9 @@ TASKS = 4_000
 
 
 class Late(Enum):
-    FAILS = auto()
-    IS_DONE = auto()  # after the one that came later
+    FAILS_MEANWHILE = auto()  # while the one that came later is under way
+    FAILS = auto()  # when that has been answered
+    IS_DONE = auto()  # after it
 
 
 class Watched:
@@ -54,11 +55,11 @@ class Watched:
         self.unanswered += self._answered < request.number - 1
         try:
             late, self.comes_late = self.comes_late, None
-            if late is not None and not await self._next_is_done(request):
+            if late is not None and not await self._next_is_there(request, late):
                 self.comes_late = late
             elif late is not None:
                 self.came_late = True
-                if late is Late.FAILS:
+                if late is not Late.IS_DONE:
                     raise StoreError("it was rolled back")
             if self.under_way > 1:
                 self.chained.set()
@@ -77,13 +78,17 @@ class Watched:
         finally:
             self.under_way -= 1
 
-    async def _next_is_done(self, request: ClaimRequest) -> bool:
+    async def _next_is_there(self, request: ClaimRequest, late: Late) -> bool:
         """Not every call is followed by another before its answer."""
+        is_sent = late is Late.FAILS_MEANWHILE
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(0.2):
-                while self._answered <= request.number:  # noqa: ASYNC110 - the pump needs the loop
+                while (  # noqa: ASYNC110 - the pump needs the loop
+                    self.numbers[-1] if is_sent else self._answered
+                ) <= request.number:
                     await asyncio.sleep(0)
-        return self._answered > request.number
+                return True
+        return False
 
 
 @pytest.fixture(params=[True, False], ids=["in_order", "in_any_order"])
