@@ -141,7 +141,9 @@ class Hint(StrEnum):
 class Store(Protocol):
     """Tasks survive here. All times are the store's own."""
 
-    in_order: bool  # of two turns, the one that was begun first is done first
+    @property
+    def in_order(self) -> bool:
+        """Whether of two turns the one that was begun first is done, and answered, first."""
 
     # --- life ---
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from taskyard.store.redis.scripts import key_prefix, load
 MAX_CONNECTIONS = 32
 CONNECT_SECONDS = 5.0
 
+_IN_ORDER = frozenset({"turn", "claim"})  # one may be sent before the last one is answered
 _OWN_ARGUMENTS = 4  # of each script: see lua/parts/base.lua
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -196,7 +198,9 @@ class Link:
             if session.lines is None or full:
                 call = self._wording.call(verb, args, full=full)
                 return await self._say(session, "EVALSHA", *call)
-            return await self._send(session, session.lines, self._wording.message(verb, args))
+            lines = session.lines
+            say = lines.say_in_order if verb in _IN_ORDER else lines.say
+            return await self._send(session, say, self._wording.message(verb, args))
         except redis_errors.NoScriptError:
             call = self._wording.call(verb, args, full=full)
             return await self._say(session, "EVAL", load(verb).text, *call[1:])
@@ -210,11 +214,13 @@ class Link:
         self._answered = True
         return answer
 
-    async def _send(self, session: Session, lines: Lines, message: bytes) -> Any:
+    async def _send(
+        self, session: Session, say: Callable[[bytes], Awaitable[Any]], message: bytes
+    ) -> Any:
         async with asyncio.timeout(self._address.timeout), session.turns:
             if session.closed:
                 raise self._is_closed()
-            answer = await lines.say(message)
+            answer = await say(message)
         self._answered = True
         return answer
 

@@ -73,8 +73,6 @@ log = logging.getLogger("taskyard.store.redis")
 class RedisStore:
     """A pool of connections, one for hints, and a blocking one for beats."""
 
-    in_order = True
-
     def __init__(self, address: Address) -> None:
         self.address = address
         self._wording = Wording(address.namespace)
@@ -85,6 +83,11 @@ class RedisStore:
         self._opened = False
         self._closed = False
         self._opening = asyncio.Lock()
+
+    @property
+    def in_order(self) -> bool:
+        """The driver's client for a cluster uses whichever connection is free."""
+        return not self._link.address.cluster
 
     @property
     def clock(self) -> RedisClock:
