@@ -71,48 +71,110 @@ FENCES = (
     Mutant(
         "finish at once without the attempt",
         _sql("finish"),
-        "state = 'running' AND attempt = ?3",
-        "state = 'running' AND ?3",
-        _tests("fencing"),
-        "verdict",
+        """state = 'running' AND attempt = ?3 AND ?4 IN (0, lease)""",
+        """state = 'running' AND ?3 AND ?4 IN (0, lease)""",
+        (SHORTCUTS,),
+        "fenced",
     ),
     Mutant(
         "finish at once without the state",
         _sql("finish"),
-        "state = 'running' AND attempt = ?3",
-        "attempt = ?3",
+        """state = 'running' AND attempt = ?3 AND ?4 IN (0, lease)""",
+        """attempt = ?3 AND ?4 IN (0, lease)""",
         (SHORTCUTS,),
         "fenced",
     ),
     Mutant(
         "finish at once without the lease",
         _sql("finish"),
-        "AND attempt = ?3 AND ?4 IN (0, lease)",
-        "AND attempt = ?3 AND ?4 >= 0",
+        """state = 'running' AND attempt = ?3 AND ?4 IN (0, lease)""",
+        """state = 'running' AND attempt = ?3 AND ?4 >= 0""",
         (SHORTCUTS,),
         "fenced",
     ),
     Mutant(
         "finish at once of those that hold keys",
         _sql("finish"),
-        "AND coalesce(keys, awaited, dedup_held) IS NULL",
-        "AND coalesce(awaited, dedup_held) IS NULL",
+        """AND attempt = ?3 AND ?4 IN (0, lease)
+   AND coalesce(keys, awaited, dedup_held) IS NULL""",
+        """AND attempt = ?3 AND ?4 IN (0, lease)
+   AND coalesce(awaited, dedup_held) IS NULL""",
         (SHORTCUTS,),
         "finishing",
     ),
     Mutant(
         "finish at once of those that others wait for",
         _sql("finish"),
-        "AND coalesce(keys, awaited, dedup_held) IS NULL",
-        "AND coalesce(keys, dedup_held) IS NULL",
-        _tests("dependencies"),
+        """AND attempt = ?3 AND ?4 IN (0, lease)
+   AND coalesce(keys, awaited, dedup_held) IS NULL""",
+        """AND attempt = ?3 AND ?4 IN (0, lease)
+   AND coalesce(keys, dedup_held) IS NULL""",
+        (SHORTCUTS,),
+        "finishing",
     ),
     Mutant(
         "finish at once of those that keep a dedup key",
         _sql("finish"),
-        "AND coalesce(keys, awaited, dedup_held) IS NULL",
-        "AND coalesce(keys, awaited) IS NULL",
-        _tests("dedup"),
+        """AND attempt = ?3 AND ?4 IN (0, lease)
+   AND coalesce(keys, awaited, dedup_held) IS NULL""",
+        """AND attempt = ?3 AND ?4 IN (0, lease)
+   AND coalesce(keys, awaited) IS NULL""",
+        (SHORTCUTS,),
+        "finishing",
+    ),
+    Mutant(
+        "finish as a span without the attempt",
+        _sql("finish"),
+        """state = 'running' AND attempt = ?4 AND ?5 IN (0, lease)""",
+        """state = 'running' AND ?4 AND ?5 IN (0, lease)""",
+        (SHORTCUTS,),
+        "fenced",
+    ),
+    Mutant(
+        "finish as a span without the state",
+        _sql("finish"),
+        """state = 'running' AND attempt = ?4 AND ?5 IN (0, lease)""",
+        """attempt = ?4 AND ?5 IN (0, lease)""",
+        (SHORTCUTS,),
+        "fenced",
+    ),
+    Mutant(
+        "finish as a span without the lease",
+        _sql("finish"),
+        """state = 'running' AND attempt = ?4 AND ?5 IN (0, lease)""",
+        """state = 'running' AND attempt = ?4 AND ?5 >= 0""",
+        (SHORTCUTS,),
+        "fenced",
+    ),
+    Mutant(
+        "finish as a span of those that hold keys",
+        _sql("finish"),
+        """AND attempt = ?4 AND ?5 IN (0, lease)
+   AND coalesce(keys, awaited, dedup_held) IS NULL""",
+        """AND attempt = ?4 AND ?5 IN (0, lease)
+   AND coalesce(awaited, dedup_held) IS NULL""",
+        (SHORTCUTS,),
+        "finishing",
+    ),
+    Mutant(
+        "finish as a span of those that others wait for",
+        _sql("finish"),
+        """AND attempt = ?4 AND ?5 IN (0, lease)
+   AND coalesce(keys, awaited, dedup_held) IS NULL""",
+        """AND attempt = ?4 AND ?5 IN (0, lease)
+   AND coalesce(keys, dedup_held) IS NULL""",
+        (SHORTCUTS,),
+        "finishing",
+    ),
+    Mutant(
+        "finish as a span of those that keep a dedup key",
+        _sql("finish"),
+        """AND attempt = ?4 AND ?5 IN (0, lease)
+   AND coalesce(keys, awaited, dedup_held) IS NULL""",
+        """AND attempt = ?4 AND ?5 IN (0, lease)
+   AND coalesce(keys, awaited) IS NULL""",
+        (SHORTCUTS,),
+        "finishing",
     ),
     Mutant(
         "finish some of them at once, and the others not at all",

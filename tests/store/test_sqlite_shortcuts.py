@@ -16,7 +16,7 @@ from taskyard.domain.lane import LaneChange
 from taskyard.domain.outcome import Failed, Outcome, Snoozed, Succeeded, Verdict, decide
 from taskyard.domain.rate import Rate
 from taskyard.domain.retry import Retry
-from taskyard.domain.task import Claimed, NewTask, Task, TaskQuery
+from taskyard.domain.task import Claimed, Dedup, NewTask, Task, TaskQuery
 from taskyard.store.port import ClaimRequest
 from taskyard.store.sqlite import alike, candidates, enqueue, finish, thread
 from taskyard.store.sqlite import claim as claiming
@@ -48,13 +48,17 @@ async def told(story: Story) -> tuple[Any, list[Task]]:
 async def told_both_ways(story: Story, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[Task]]:
     short = await told(story)
     with monkeypatch.context() as patched:
+        for module in (claiming, finish):
+            patched.setattr(module, "span", lambda _: None)
+        listed = await told(story)
+    with monkeypatch.context() as patched:
         patched.setattr(alike, "grouped", lambda *_: None)
         patched.setattr(candidates, "plain", lambda *_: None)
         patched.setattr(finish, "_at_once", lambda *_: False)
         patched.setattr(finish, "_if_all", lambda *_: None)
         patched.setattr(claiming, "span", lambda _: None)
         long = await told(story)
-    assert short == long
+    assert short == listed == long
     return short
 
 
@@ -310,6 +314,37 @@ async def test_finishing_those_with_keys_and_those_without_in_turn(
     for (claim, finished), (_, stale) in zip(answers[::2], answers[1::2], strict=True):
         assert [type(answer).__name__ for answer in finished] == ["Finished"] * len(claim.tasks)
         assert [type(answer).__name__ for answer in stale] == ["Stale"] * len(claim.tasks)
+
+
+@pytest.mark.spec("engine-6", "engine-7")
+async def test_finishing_those_that_somebody_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(store: SqliteStore) -> object:
+        worker = await node(store, slots=20)
+        only = Dedup("only")
+        await store.enqueue(
+            [
+                new(id="awaited"),
+                new(id="dependent", depends_on=("awaited",)),
+                new(id="one", dedup=only),
+                new(id="holder", keys=("k",)),
+                new(id="parked", keys=("k",)),
+            ]
+        )
+        claimed = {task.id: task for task in (await worker.ask(20)).tasks}
+        for name in (
+            "awaited",
+            "one",
+            "holder",
+        ):  # each for itself, so that all of a call are alike
+            store._names.particular = False
+            await store.finish([ended(claimed[name])])
+        again = await store.enqueue([new(id="two", dedup=only)])
+        return again, sorted(task.id for task in (await worker.ask(20)).tasks)
+
+    (again, then), _ = await told_both_ways(story, monkeypatch)
+
+    assert [type(answer).__name__ for answer in again] == ["Enqueued"]
+    assert then == ["dependent", "parked", "two"]
 
 
 @pytest.mark.spec("engine-6", "engine-19")
