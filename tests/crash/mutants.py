@@ -315,8 +315,16 @@ FENCES = (
     Mutant(
         "a claim does not count the attempt",
         _sql("claim"),
-        "attempt = attempt + 1",
-        "attempt = 1",
+        "attempt = attempt + 1, lease = ?2",
+        "attempt = 1, lease = ?2",
+        (SHORTCUTS,),
+        "attempts",
+    ),
+    Mutant(
+        "a claim of neighbours does not count the attempt",
+        _sql("claim"),
+        "attempt = attempt + 1, lease = ?3",
+        "attempt = 1, lease = ?3",
         _tests("life"),
         "attempt",
     ),
@@ -451,7 +459,7 @@ ROOM = (
     Mutant(
         "a lane without capacity",
         _sql("claim"),
-        "WHERE r.state = 'running' AND r.lane = t.lane",
+        "WHERE r.lane = t.lane",
         "WHERE FALSE",
         _tests("claim_room"),
         "capacity",
@@ -570,9 +578,9 @@ ROOM = (
     Mutant(
         "a suspect is claimed ahead",
         _sql("claim"),
-        "\n               coalesce(keys, deadline, rotation, dedup_until) IS NOT NULL OR reason = "
-        "'rescued'",
-        "\n               coalesce(keys, deadline, rotation, dedup_until) IS NOT NULL",
+        "\n                       coalesce(keys, deadline, rotation, dedup_until) IS NOT NULL "
+        "OR reason = 'rescued'",
+        "\n                       coalesce(keys, deadline, rotation, dedup_until) IS NOT NULL",
         _tests("claim_ahead"),
     ),
     Mutant(

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.mutants import MUTANTS, Mutant
-from tests.crash.mutation import attempt
+from tests.crash.mutation import PACKAGE, attempt
 
 AT_ONCE = 2
 TRIED = MUTANTS if os.environ.get("TASKYARD_TEST_THOROUGH") else MUTANTS[::8]
@@ -35,6 +35,13 @@ def _survivors(mutants: Iterable[Mutant], folder: Path) -> list[str]:
 @pytest.mark.spec("engine-19", "engine-8", "engine-20")
 def test_every_mutant_is_noticed(tmp_path: Path) -> None:
     assert _survivors(TRIED, tmp_path) == []
+
+
+def test_every_mutant_has_its_place() -> None:
+    """Also those that are not tried today."""
+    places = {mutant.name: (PACKAGE / mutant.file).read_text("utf-8") for mutant in MUTANTS}
+    misplaced = [m.name for m in MUTANTS if places[m.name].count(m.text) != 1]
+    assert not misplaced
 
 
 def test_an_unchanged_store_is_not_taken_for_a_mutant(tmp_path: Path) -> None:

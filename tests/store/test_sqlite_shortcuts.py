@@ -108,6 +108,23 @@ async def test_neighbours_and_others_between_them(monkeypatch: pytest.MonkeyPatc
     assert sum(task.state == "completed" for task in after) == 35
 
 
+@pytest.mark.spec("engine-10")
+async def test_claiming_counts_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(store: SqliteStore) -> list[set[int]]:
+        worker = await node(store)
+        await store.enqueue(tasks(3))
+        attempts = []
+        for _ in range(3):
+            claimed = (await worker.ask(3)).tasks
+            attempts.append({task.attempt for task in claimed})
+            await store.finish([ended(task, Snoozed(0.0)) for task in claimed])
+        return attempts
+
+    attempts, _ = await told_both_ways(story, monkeypatch)
+
+    assert attempts == [{1}, {2}, {3}]
+
+
 @pytest.mark.spec("engine-28")
 @pytest.mark.usefixtures("only_short")
 async def test_what_is_plain_goes_the_short_way() -> None:
